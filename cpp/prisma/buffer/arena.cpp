@@ -1,0 +1,97 @@
+#include "prisma/buffer/arena.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "prisma/base/units.h"
+
+namespace prisma {
+namespace {
+
+std::uint64_t bytes_beyond(Extent extent, std::uint64_t limit) {
+  const std::uint64_t end = extent.offset + extent.bytes;
+  return end <= limit ? 0 : end - std::max(extent.offset, limit);
+}
+
+}  // namespace
+
+Arena::Arena(std::uint64_t capacity_bytes, Punch punch)
+    : capacity_(capacity_bytes / kPage * kPage), punch_(std::move(punch)), budget_(capacity_) {
+  free_.emplace(0, capacity_);
+}
+
+std::optional<Extent> Arena::reserve(std::uint64_t bytes) {
+  const std::uint64_t wanted = whole_pages(bytes);
+  if (wanted == 0) return Extent{};
+  for (auto piece = free_.begin(); piece != free_.end(); ++piece) {
+    const auto [offset, size] = *piece;
+    if (offset + wanted > budget_) return {};
+    if (size < wanted) continue;
+    if (size == wanted) {
+      free_.erase(piece);
+    } else {
+      auto node = free_.extract(piece);
+      node.key() = offset + wanted;
+      node.mapped() = size - wanted;
+      free_.insert(std::move(node));
+    }
+    used_ += wanted;
+    touched_ = std::max(touched_, offset + wanted);
+    return Extent{offset, wanted};
+  }
+  return {};
+}
+
+void Arena::give_back(Extent extent) {
+  if (extent.bytes == 0) return;
+  used_ -= extent.bytes;
+  used_beyond_ -= bytes_beyond(extent, budget_);
+  punch_above_budget(extent);
+  auto next = free_.lower_bound(extent.offset);
+  if (next != free_.end() && next->first == extent.offset + extent.bytes) {
+    extent.bytes += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == extent.offset) {
+      before->second += extent.bytes;
+      return;
+    }
+  }
+  free_.emplace_hint(next, extent.offset, extent.bytes);
+}
+
+void Arena::set_budget(std::uint64_t bytes) {
+  budget_ = std::clamp(bytes / kPage * kPage, kPage, capacity_);
+  std::uint64_t free_beyond = 0;
+  for (const auto& [offset, size] : free_) {
+    free_beyond += bytes_beyond({offset, size}, budget_);
+    punch_above_budget({offset, size});
+  }
+  used_beyond_ = capacity_ - budget_ - free_beyond;
+}
+
+void Arena::punch_free() {
+  for (const auto& [offset, size] : free_) punch_touched({offset, size});
+  if (free_.empty()) return;
+  const auto& [offset, size] = *free_.rbegin();
+  if (offset + size == capacity_) touched_ = std::min(touched_, offset);
+}
+
+std::uint64_t Arena::free_bytes() const { return budget_ - (used_ - used_beyond_); }
+
+void Arena::punch_above_budget(Extent extent) {
+  const std::uint64_t beyond = bytes_beyond(extent, budget_);
+  if (beyond > 0) punch_touched({extent.offset + extent.bytes - beyond, beyond});
+}
+
+void Arena::punch_touched(Extent extent) {
+  const std::uint64_t end = std::min(extent.offset + extent.bytes, touched_);
+  if (end <= extent.offset) return;
+  punch_({extent.offset, end - extent.offset});
+  punched_ += end - extent.offset;
+}
+
+}  // namespace prisma
