@@ -14,9 +14,11 @@ std::variant<FileStamp, ErrorNumber> stamp_of(const Fd& fd) {
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return ErrorNumber{errno};
   if (S_ISDIR(status.st_mode)) return ErrorNumber{EISDIR};
+  // Unsigned, since a file may claim to be of the year 5000: then it wraps, and still differs.
+  const auto changed_ns = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
+                          static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
   return FileStamp{static_cast<std::uint64_t>(status.st_size),
-                   status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec, status.st_ino,
-                   S_ISREG(status.st_mode)};
+                   static_cast<std::int64_t>(changed_ns), status.st_ino, S_ISREG(status.st_mode)};
 }
 
 std::variant<OpenFile, ErrorNumber> open_file(const char* path) {
