@@ -1,6 +1,7 @@
 #include "prisma/buffer/arena.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <utility>
 
@@ -17,11 +18,15 @@ std::uint64_t bytes_beyond(Extent extent, std::uint64_t limit) {
 }  // namespace
 
 Arena::Arena(std::uint64_t capacity_bytes, Punch punch)
-    : capacity_(capacity_bytes / kPage * kPage), punch_(std::move(punch)), budget_(capacity_) {
+    : capacity_(capacity_bytes / kPage * kPage),
+      punch_(std::move(punch)),
+      budget_(capacity_),
+      touched_(capacity_ / kPage) {
   free_.emplace(0, capacity_);
 }
 
 std::optional<Extent> Arena::reserve(std::uint64_t bytes) {
+  if (bytes > capacity_) return {};  // before rounding up, which could overflow
   const std::uint64_t wanted = whole_pages(bytes);
   if (wanted == 0) return Extent{};
   for (auto piece = free_.begin(); piece != free_.end(); ++piece) {
@@ -37,7 +42,8 @@ std::optional<Extent> Arena::reserve(std::uint64_t bytes) {
       free_.insert(std::move(node));
     }
     used_ += wanted;
-    touched_ = std::max(touched_, offset + wanted);
+    const auto first = touched_.begin() + static_cast<std::ptrdiff_t>(offset / kPage);
+    std::fill(first, first + static_cast<std::ptrdiff_t>(wanted / kPage), true);
     return Extent{offset, wanted};
   }
   return {};
@@ -64,7 +70,7 @@ void Arena::give_back(Extent extent) {
 }
 
 void Arena::set_budget(std::uint64_t bytes) {
-  budget_ = std::clamp(bytes / kPage * kPage, kPage, capacity_);
+  budget_ = std::min(std::max(bytes / kPage * kPage, kPage), capacity_);
   std::uint64_t free_beyond = 0;
   for (const auto& [offset, size] : free_) {
     free_beyond += bytes_beyond({offset, size}, budget_);
@@ -75,9 +81,6 @@ void Arena::set_budget(std::uint64_t bytes) {
 
 void Arena::punch_free() {
   for (const auto& [offset, size] : free_) punch_touched({offset, size});
-  if (free_.empty()) return;
-  const auto& [offset, size] = *free_.rbegin();
-  if (offset + size == capacity_) touched_ = std::min(touched_, offset);
 }
 
 std::uint64_t Arena::free_bytes() const { return budget_ - (used_ - used_beyond_); }
@@ -88,10 +91,17 @@ void Arena::punch_above_budget(Extent extent) {
 }
 
 void Arena::punch_touched(Extent extent) {
-  const std::uint64_t end = std::min(extent.offset + extent.bytes, touched_);
-  if (end <= extent.offset) return;
-  punch_({extent.offset, end - extent.offset});
-  punched_ += end - extent.offset;
+  auto page = touched_.begin() + static_cast<std::ptrdiff_t>(extent.offset / kPage);
+  const auto end = page + static_cast<std::ptrdiff_t>(extent.bytes / kPage);
+  while ((page = std::find(page, end, true)) != end) {
+    const auto first = page;
+    page = std::find(first, end, false);
+    std::fill(first, page, false);
+    const Extent run{static_cast<std::uint64_t>(first - touched_.begin()) * kPage,
+                     static_cast<std::uint64_t>(page - first) * kPage};
+    punch_(run);
+    punched_ += run.bytes;
+  }
 }
 
 }  // namespace prisma

@@ -6,17 +6,20 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <vector>
 
 namespace prisma {
 
 struct Extent {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;  // whole pages
+
+  bool operator==(const Extent&) const = default;
 };
 
 class Arena {
  public:
-  /// Gives the system the pages of an extent back; called for pages that were handed out before.
+  /// Gives the system the pages of an extent back; called once for pages that were handed out.
   using Punch = std::function<void(Extent)>;
 
   Arena(std::uint64_t capacity_bytes, Punch punch);
@@ -47,8 +50,8 @@ class Arena {
   std::uint64_t budget_;
   std::uint64_t used_ = 0;         // all extents handed out
   std::uint64_t used_beyond_ = 0;  // of these, bytes above the budget
-  std::uint64_t touched_ = 0;      // pages below this offset may have been touched
   std::uint64_t punched_ = 0;
+  std::vector<bool> touched_;  // pages that were handed out since they were last punched
   std::map<std::uint64_t, std::uint64_t> free_;  // offset → bytes, never adjacent
 };
 
