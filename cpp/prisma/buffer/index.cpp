@@ -25,6 +25,22 @@ bool open_to_be_taken(EntryState state) {
          state == EntryState::kReady;
 }
 
+/// Follows the chain once. What it finds is good even while the chain changes, since taking it is a
+/// compare-and-swap; what it does not find may be there all the same.
+std::optional<Found> follow(const ControlLayout& control, const Bucket& bucket,
+                            const Hash128& name) {
+  std::uint32_t at = bucket.head.load(std::memory_order_acquire);
+  for (std::uint32_t steps = 0; at != 0 && at <= kEntries && steps < kEntries; ++steps) {
+    const Entry& entry = control.entries[at - 1];
+    const EntryWord word = unpack(entry.word.load(std::memory_order_acquire));
+    const bool same = entry.name[0].load(std::memory_order_acquire) == name[0] &&
+                      entry.name[1].load(std::memory_order_acquire) == name[1];
+    if (same && open_to_be_taken(word.state)) return Found{at - 1, word};
+    at = entry.next.load(std::memory_order_acquire);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<Found> find(const ControlLayout& control, const Hash128& name) {
@@ -32,17 +48,9 @@ std::optional<Found> find(const ControlLayout& control, const Hash128& name) {
   const Bucket& bucket = control.buckets[bucket_of(name)];
   for (int look = 0; look < kLooks; ++look) {
     const std::uint32_t version = bucket.version.load(std::memory_order_acquire);
-    if (version % 2 == 1) continue;
-    std::uint32_t at = bucket.head.load(std::memory_order_acquire);
-    for (std::uint32_t steps = 0; at != 0 && at <= kEntries && steps < kEntries; ++steps) {
-      const Entry& entry = control.entries[at - 1];
-      const EntryWord word = unpack(entry.word.load(std::memory_order_acquire));
-      const bool same = entry.name[0].load(std::memory_order_acquire) == name[0] &&
-                        entry.name[1].load(std::memory_order_acquire) == name[1];
-      if (same && open_to_be_taken(word.state)) return Found{at - 1, word};
-      at = entry.next.load(std::memory_order_acquire);
-    }
-    if (bucket.version.load(std::memory_order_acquire) == version) return {};
+    if (const auto found = follow(control, bucket, name)) return found;
+    const bool changing = version % 2 == 1;
+    if (!changing && bucket.version.load(std::memory_order_acquire) == version) return {};
   }
   return {};
 }

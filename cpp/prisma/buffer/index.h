@@ -1,8 +1,10 @@
-// The index: finds an entry by name. One writer, the engine; any number of readers, which follow the
-// chains while the engine changes them and look again when a bucket's version tells that it did.
+// The index: finds an entry by name. One writer, the engine; any number of readers, which follow
+// the chains while the engine changes them. Who finds nothing looks again when a bucket's version
+// tells that the chain changed meanwhile.
 //
-// A crash of the engine in the middle of a change leaves a bucket's version odd; readers give up
-// after a bounded number of looks, find nothing, and so read directly.
+// A crash of the engine in the middle of a change leaves a bucket's version odd, with its chain
+// whole; readers still find what is in it, and for what is not, they give up after a bounded number
+// of looks and so read directly.
 #pragma once
 
 #include <cstdint>
