@@ -7,10 +7,14 @@
 namespace prisma::wire {
 namespace {
 
+/// What may be copied byte by byte: it has no padding, which would carry along what lay there
+/// before.
+template <typename T>
+concept Plain = std::is_trivially_copyable_v<T> && std::has_unique_object_representations_v<T>;
+
 class Writer {
  public:
-  template <typename T>
-    requires std::is_trivially_copyable_v<T>
+  template <Plain T>
   void put(const T& value) {
     put_bytes(&value, sizeof(value));
   }
@@ -27,6 +31,17 @@ class Writer {
     put(sample.offset);
     put(sample.length);
     put(sample.path);
+  }
+  void put(const Hello& hello) {
+    put(hello.version);
+    put(hello.pid);
+    put(hello.session);
+  }
+  void put(const Welcome& welcome) {
+    put(welcome.version);
+    put(welcome.client);
+    put(welcome.session);
+    put(welcome.engine_pid);
   }
   void put(const Announce& announce) {
     put(announce.plan);
@@ -52,8 +67,7 @@ class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : left_(bytes) {}
 
-  template <typename T>
-    requires std::is_trivially_copyable_v<T>
+  template <Plain T>
   bool get(T& value) {
     if (left_.size() < sizeof(value)) return false;
     std::memcpy(&value, left_.data(), sizeof(value));
@@ -80,6 +94,11 @@ class Reader {
   bool get(Sample& sample) {
     return get(sample.offset) && get(sample.length) && get(sample.path) &&
            sample.path.find('\0') == std::string::npos;
+  }
+  bool get(Hello& hello) { return get(hello.version) && get(hello.pid) && get(hello.session); }
+  bool get(Welcome& welcome) {
+    return get(welcome.version) && get(welcome.client) && get(welcome.session) &&
+           get(welcome.engine_pid);
   }
   bool get(Announce& announce) {
     return get(announce.plan) && get(announce.lane) && get(announce.named_by) &&

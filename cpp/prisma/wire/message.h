@@ -24,7 +24,7 @@
 namespace prisma::wire {
 
 inline constexpr std::uint32_t kVersion = 1;
-inline constexpr std::size_t kMostBytes = 64 << 10;  // of one packet
+inline constexpr std::size_t kMostBytes = 64 << 10;    // of one packet
 inline constexpr std::size_t kLongestPath = 16 << 10;  // longer ones no system opens
 
 enum class NamedBy : std::uint8_t { kPosition, kPath };

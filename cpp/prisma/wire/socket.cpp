@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <stdexcept>
 
 #include "prisma/base/failure.h"
 
@@ -77,6 +78,9 @@ Peer peer_of(const Fd& socket) {
 
 Sent send(const Fd& socket, const Message& message, std::span<const int> descriptors) {
   std::vector<std::byte> bytes = encode(message);
+  if (bytes.size() > kMostBytes || descriptors.size() > kMostDescriptors) {
+    throw std::length_error("a message that no receiver would take");
+  }
   iovec piece{bytes.data(), bytes.size()};
   msghdr header{};
   header.msg_iov = &piece;
@@ -107,13 +111,14 @@ std::variant<Received, Trouble> receive(const Fd& socket) {
   header.msg_iovlen = 1;
   header.msg_control = extra.data();
   header.msg_controllen = extra.size();
-  ssize_t got = 0;
-  do {
+  ssize_t got = ::recvmsg(socket.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  // A peer that died with something unread is told of first, before what it had sent.
+  while (got < 0 && (errno == EINTR || errno == ECONNRESET)) {
     got = ::recvmsg(socket.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0 && errno == EAGAIN) return Trouble::kNothingYet;
-  if (got <= 0) return Trouble::kGone;
+  }
+  if (got < 0) return errno == EAGAIN ? Trouble::kNothingYet : Trouble::kGone;
   Received received{{}, descriptors_of(header)};
+  if (got == 0) return Trouble::kGone;
   if ((header.msg_flags & MSG_TRUNC) == 0) {
     received.message = decode(std::span(bytes).first(static_cast<std::size_t>(got)));
   }

@@ -27,7 +27,7 @@ Peer peer_of(const Fd& socket);
 
 enum class Sent { kDone, kFull, kGone };
 
-/// Never waits, never raises SIGPIPE.
+/// Never waits, never raises SIGPIPE. Throws std::length_error for what is longer than kMostBytes.
 Sent send(const Fd& socket, const Message& message, std::span<const int> descriptors = {});
 
 struct Received {
