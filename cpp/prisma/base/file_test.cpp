@@ -157,6 +157,9 @@ TEST(ReadAt, ReachesBeyondTwoGibibytes) {
 /// Room for more bytes than there is memory for: the same few pages over and over.
 class EndlessRoom {
  public:
+  // No part of a GiB, so that bytes that end up in the wrong place are seen.
+  static constexpr std::uint64_t kPiece = 24_MiB;
+
   explicit EndlessRoom(std::uint64_t bytes) : bytes_(bytes) {
     void* start = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) throw_errno("mmap");
@@ -172,13 +175,13 @@ class EndlessRoom {
   std::byte* data() const { return start_; }
 
  private:
-  static constexpr std::uint64_t kPiece = 16_MiB;
   const std::uint64_t bytes_;
   std::byte* start_ = nullptr;
 };
 
 TEST(ReadAt, ReadsMoreThanTwoGibibytesInPieces) {
-  constexpr std::uint64_t kSize = 2_GiB + 32_MiB;
+  constexpr std::uint64_t kSize = 87 * EndlessRoom::kPiece;
+  static_assert(kSize > 2_GiB);
   const Fd file = sealed_memfd("sparse", kSize);
   const Mapping mapping(file, kSize, Mapping::Access::kReadWrite);
   std::memcpy(mapping.data() + kSize - 3, "end", 3);
