@@ -152,7 +152,6 @@ class EngineActor {
   // Changes of the word: a look, then compare-and-swaps until one succeeds or the rule refuses
 
   NextWord rule(EngineStep at, const State& s, EntryWord word) const {
-    const ClientId dead = s.engine.burying == 2 ? number_of_second() : ClientId{1};
     switch (at) {
       case EngineStep::kStart:
         return rules_.start(word);
@@ -168,8 +167,8 @@ class EngineActor {
         break;
     }
     // A child still sees it: from now on it waits only for that.
-    if (pins(s) > 0) return rules_.give_back(word, dead);
-    return rules_.reclaim_from_dead(word, dead);
+    if (pins(s) > 0) return rules_.give_back(word, dead(s));
+    return rules_.reclaim_from_dead(word, dead(s));
   }
 
   void look(State& s, EngineStep at) const {
@@ -207,12 +206,13 @@ class EngineActor {
     }
   }
 
-  static void refused(State& s, EngineStep at) {
+  void refused(State& s, EngineStep at) const {
     done(s);
     if (at == EngineStep::kStart) s.engine.phase = Phase::kConsumed;
     if (at == EngineStep::kFinish) s.engine.phase = Phase::kReady;
     if (at == EngineStep::kBurySwap) {
-      s.engine.pin_seen = true;  // no pin of a dead client can still come
+      // No pin of a dead client can still come.
+      if (large(s.word).client == dead(s)) s.engine.pin_seen = true;
       s.engine.buried |= s.engine.burying;
       s.engine.burying = 0;
     }
@@ -281,7 +281,10 @@ class EngineActor {
     s.engine.at = rules_.drains_before_burial ? EngineStep::kBuryDrain : EngineStep::kBury;
   }
 
-  ClientId number_of_second() const { return scene_.second_is_successor ? 1 : 2; }
+  /// The number of the client that is being buried.
+  ClientId dead(const State& s) const {
+    return s.engine.burying == 2 && !scene_.second_is_successor ? 2 : 1;
+  }
 
   bool may_give_number_away(const State& s) const {
     return s.clients[0].at == ClientStep::kDead &&
