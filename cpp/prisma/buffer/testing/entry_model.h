@@ -128,7 +128,6 @@ enum class ClientStep : std::uint8_t {
   kReload,
   kFields,
   kUse,
-  kPin,
   kSendPin,
   kFork,
   kDone,

@@ -103,16 +103,14 @@ class ClientActor {
         });
       case ClientStep::kUse:
         if (index_ == 0 && client.forks < scene_.forks) {
-          step("prepares a fork", [](State&, Client& c) { c.at = ClientStep::kPin; });
+          step("pins", [&](State& s, Client& c) {
+            if (swap_held(s, c, rules_.pin(large(c.seen), number_))) c.at = ClientStep::kSendPin;
+          });
         }
         return step("gives back", [&](State& s, Client& c) {
           if (!swap_held(s, c, rules_.give_back(large(c.seen), number_))) return;
           c.lease = 0;
           read_directly(c);
-        });
-      case ClientStep::kPin:
-        return step("pins", [&](State& s, Client& c) {
-          if (swap_held(s, c, rules_.pin(large(c.seen), number_))) c.at = ClientStep::kSendPin;
         });
       case ClientStep::kSendPin:
         if (!rules_.forks_after_pin_was_sent) {
