@@ -12,7 +12,8 @@ struct Failure {
   std::string path;
 };
 
-/// For set-up only, where no sample is concerned: the system refused something PRISMA cannot do without.
+/// For set-up only, where no sample is concerned: the system refused something PRISMA cannot do
+/// without.
 [[noreturn]] inline void throw_errno(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
 }

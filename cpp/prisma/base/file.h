@@ -1,4 +1,5 @@
-// Reading files: the same rules for the engine, which reads ahead, and for a client that reads directly.
+// Reading files: the same rules for the engine, which reads ahead, and for a client that reads
+// directly.
 //
 // A file that changes while it is read gives wholly old or wholly new bytes, as far as its size and
 // time of change tell: both are compared before and after, a changed file is read once more, and

@@ -14,7 +14,8 @@ Fd sealed_memfd(const char* name, std::uint64_t bytes) {
   Fd file(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) throw_errno("memfd_create");
   if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) throw_errno("ftruncate");
-  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) throw_errno("F_ADD_SEALS");
+  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+    throw_errno("F_ADD_SEALS");
   return file;
 }
 

@@ -9,9 +9,9 @@
 
 namespace prisma {
 
-/// An anonymous file of fixed size: sealed, so that no holder can shrink it under another's mapping.
-/// Holes can still be punched (a FUTURE_WRITE seal would forbid that).
-/// Throws std::system_error when the system has no room for it.
+/// An anonymous file of fixed size: sealed, so that no holder can shrink it under another's
+/// mapping. Holes can still be punched (a FUTURE_WRITE seal would forbid that). Throws
+/// std::system_error when the system has no room for it.
 Fd sealed_memfd(const char* name, std::uint64_t bytes);
 
 /// The same anonymous file, opened anew so that it can only be read.

@@ -13,12 +13,12 @@
 // Besides, a client may go from QUEUED straight to DONE (`read_it_itself`): it reads the sample
 // directly and the engine need not.
 //
-// Who writes: the engine all but take, give_back, want, pin and read_it_itself, which are a client's.
-// What a crash leaves behind: every change is one compare-and-swap, so the word is always in a state
-// of this picture. A client that dies leaves entries TAKEN under its number; the engine, which
-// watches its clients, reclaims them. An engine that dies leaves entries that never change again;
-// a client waits at most 100 ms at a time and looks after the engine in between. READY bytes stay
-// valid after the engine's death, as long as the client maps them.
+// Who writes: the engine all but take, give_back, want, pin and read_it_itself, which are a
+// client's. What a crash leaves behind: every change is one compare-and-swap, so the word is always
+// in a state of this picture. A client that dies leaves entries TAKEN under its number; the engine,
+// which watches its clients, reclaims them. An engine that dies leaves entries that never change
+// again; a client waits at most 100 ms at a time and looks after the engine in between. READY bytes
+// stay valid after the engine's death, as long as the client maps them.
 //
 // The generation counts how often the entry was published. A client that looked at an entry, slept,
 // and comes back after the entry was used again fails its compare-and-swap, since the generation

@@ -59,10 +59,10 @@ struct alignas(64) ClientSlot {
 
 /// What lane and client tell each other about stepping aside.
 struct alignas(64) LaneSlot {
-  std::atomic<std::uint32_t> aside;         // engine: read directly what I have not started
-  std::atomic<std::uint32_t> slow_reads;    // client: direct reads that were slow, in this spell
-  std::atomic<std::uint64_t> takes;         // client: samples taken
-  std::atomic<std::uint64_t> take_ns;       // client: time that took, waiting included
+  std::atomic<std::uint32_t> aside;       // engine: read directly what I have not started
+  std::atomic<std::uint32_t> slow_reads;  // client: direct reads that were slow, in this spell
+  std::atomic<std::uint64_t> takes;       // client: samples taken
+  std::atomic<std::uint64_t> take_ns;     // client: time that took, waiting included
 };
 
 /// Counters of the engine, written by it alone.
@@ -85,8 +85,8 @@ struct Header {
   std::atomic<std::uint64_t> depth;
 
   alignas(64) std::atomic<std::uint64_t> released_bytes;  // clients: grows with every give_back
-  std::atomic<std::uint64_t> wake_at;       // engine: ring when released_bytes reaches it
-  alignas(64) std::atomic<std::uint64_t> leased_bytes;    // clients: held by views right now
+  std::atomic<std::uint64_t> wake_at;  // engine: ring when released_bytes reaches it
+  alignas(64) std::atomic<std::uint64_t> leased_bytes;  // clients: held by views right now
 
   EngineCounters counters;
 };

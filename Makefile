@@ -1,0 +1,99 @@
+# One target per purpose; `make help` lists them. Each sees to what it needs: system packages (when
+# root on Debian; otherwise it says what is missing) and the virtual environment .venv. A second
+# run is quick: what was installed or built leaves a stamp in .venv.
+#
+#   PYTHON=python3.12 make test     another Python (then `make clean` first)
+#   make test ARGS="-k plan"        arguments for pytest, the benchmarks or the demo
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+       --constraint requirements/constraints.txt
+NOX := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/nox --no-error-on-missing-interpreters
+SOURCES := $(shell find cpp bindings cmake -type f 2>/dev/null) \
+           CMakeLists.txt pyproject.toml python/prismaio/__init__.py
+export PYTHON
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test bench soak wheel docs lint format types native pytest stubs build clean \
+        system-build system-test
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+
+demo: $(VENV)/build.stamp | system-test  ## tries every interleaving of engine and clients over one entry
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --preset release
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build --preset release --target buffer_test
+	$$(find build/release -name buffer_test -type f | head -n 1) --gtest_filter='Interleavings.*' $(ARGS)
+
+test: $(VENV)/test.stamp $(VENV)/package.stamp  ## everything that must pass: form, types, C++ and Python tests, wheels
+	$(NOX) -s lint types native tests stubs wheel
+
+pytest: $(VENV)/test.stamp $(VENV)/package.stamp  ## only the Python tests
+	$(NOX) -s tests -- $(ARGS)
+
+native: $(VENV)/test.stamp  ## only the C++ tests: release, asan, tsan
+	$(NOX) -s native -- $(ARGS)
+
+bench: $(VENV)/test.stamp $(VENV)/package.stamp  ## the benchmarks
+	$(NOX) -s bench -- $(ARGS)
+
+soak: $(VENV)/test.stamp $(VENV)/package.stamp  ## the tests that take long
+	$(NOX) -s soak -- $(ARGS)
+
+wheel: $(VENV)/test.stamp  ## a wheel per Python of this machine, each tried in an empty environment
+	$(NOX) -s wheel -- $(ARGS)
+
+docs: $(VENV)/docs.stamp $(VENV)/package.stamp  ## the documentation, into build/docs
+	$(NOX) -s docs
+
+lint: $(VENV)/test.stamp  ## form: ruff and clang-format
+	$(NOX) -s lint
+
+types: $(VENV)/test.stamp  ## types: mypy --strict
+	$(NOX) -s types
+
+format: $(VENV)/test.stamp  ## put all code into form
+	$(NOX) -s format
+
+stubs: $(VENV)/test.stamp $(VENV)/package.stamp  ## rewrite python/prismaio/_core.pyi
+	$(NOX) -s stubs -- --write
+
+build: $(VENV)/package.stamp  ## the package, installed into .venv as it stands in this folder
+
+clean:  ## remove everything that was made, .venv too
+	rm -rf build dist $(VENV) .ruff_cache .pytest_cache python/prismaio/testing/bin
+
+system-build:
+	@tools/system_packages.sh build
+
+system-test:
+	@tools/system_packages.sh test
+
+$(VENV)/venv.stamp: | system-build
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 10) and \
+	  f"PRISMA needs Python 3.10 or newer, and $(PYTHON) is {v[0]}.{v[1]}: PYTHON=... make")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/build.stamp: requirements/build.txt requirements/constraints.txt $(VENV)/venv.stamp
+	$(PIP) -r requirements/build.txt
+	@touch $@
+
+$(VENV)/package.stamp: $(SOURCES) $(VENV)/build.stamp
+	$(PIP) --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/test.stamp: requirements/dev.txt requirements/test.txt $(VENV)/build.stamp | system-test
+	$(PIP) -r requirements/dev.txt -r requirements/test.txt
+	@touch $@
+
+$(VENV)/demo.stamp: pyproject.toml $(VENV)/package.stamp
+	$(PIP) --no-build-isolation --editable '.[demo]'
+	@touch $@
+
+$(VENV)/docs.stamp: requirements/docs.txt $(VENV)/build.stamp
+	$(PIP) -r requirements/docs.txt
+	@touch $@
