@@ -23,10 +23,8 @@ export PYTHON
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
 
-demo: $(VENV)/build.stamp | system-test  ## tries every interleaving of engine and clients over one entry
-	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --preset release
-	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build --preset release --target buffer_test
-	$$(find build/release -name buffer_test -type f | head -n 1) --gtest_filter='Interleavings.*' $(ARGS)
+demo: $(VENV)/package.stamp  ## reads files from a cold cache, plainly and through PRISMA
+	$(BIN)/python examples/cold_files.py $(ARGS)
 
 test: $(VENV)/test.stamp $(VENV)/package.stamp  ## everything that must pass: form, types, C++ and Python tests, wheels
 	$(NOX) -s lint types native tests stubs wheel

@@ -59,7 +59,7 @@ def _in_cpp(path: Path, cpp: Path) -> Iterator[str]:
 
 def _room_of(path: Path, cpp: Path) -> str | None:
     """The room that a path, which may go over "..", ends in; nothing outside of cpp/prisma."""
-    below = os.path.relpath(path, cpp / "prisma").split(os.sep)
+    below = Path(os.path.relpath(path, cpp / "prisma")).parts
     if below[0] == os.pardir:
         return None
     return below[0] if len(below) > 1 else "prisma"

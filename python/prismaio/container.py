@@ -112,7 +112,7 @@ def _seen_from(mount_root: str, group: str) -> str:
 
 
 def _limit_in(path: Path) -> Iterator[int]:
-    # A group may be gone, hidden or without a limit ("max"); version 1 writes a huge number instead.
+    # A group may be gone, hidden or without a limit ("max"; in version 1 a huge number).
     for line in _read_lines(path):
         if line.strip().isdigit():
             yield int(line)
@@ -126,6 +126,6 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def _unescape(field: str) -> str:
-    """Undoes mountinfo's octal escapes: a space in a path is written as \\040."""
+    """Undoes mountinfo's octal escapes, as which a space in a path is written."""
     head, *rest = field.split("\\")
     return head + "".join(chr(int(part[:3], 8)) + part[3:] for part in rest)

@@ -12,7 +12,12 @@ TIB = 1 << 40
 _BINARY_UNITS = {"TiB": TIB, "GiB": GIB, "MiB": MIB, "KiB": KIB}
 _UNITS = {
     **{name.lower(): unit for name, unit in _BINARY_UNITS.items()},
-    **{"tb": 10**12, "gb": 10**9, "mb": 10**6, "kb": 10**3, "b": 1, "": 1},
+    "tb": 10**12,
+    "gb": 10**9,
+    "mb": 10**6,
+    "kb": 10**3,
+    "b": 1,
+    "": 1,
 }
 _AMBIGUOUS = frozenset("kmgt")  # 2G is 2GB to some tools and 2GiB to others
 _EXAMPLES = 'write "512MiB", "2GiB", "1.5GB" or a whole number of bytes'
@@ -37,7 +42,8 @@ def parse_size(text: str) -> int:
     if point and unit == 1:
         raise ValueError(f'"{text}" is not a whole number of bytes: {_EXAMPLES}')
     # In integers, since 1.1GB is not a binary fraction.
-    return int(whole + fraction) * unit // 10 ** len(fraction)
+    scaled: int = int(whole + fraction) * unit // 10 ** len(fraction)
+    return scaled
 
 
 def format_size(size_bytes: int) -> str:

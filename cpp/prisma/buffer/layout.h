@@ -50,8 +50,9 @@ struct Bucket {
   std::atomic<std::uint32_t> head;  // plus one; 0: empty
 };
 
-/// Counters of one client, written by it alone.
+/// Counters of one client, written by it alone but for `announced`.
 struct alignas(64) ClientSlot {
+  std::atomic<std::uint32_t> announced;  // engine: its Announce messages so far; a futex
   std::atomic<std::uint64_t> hits, lates, misses, unplanned;
   std::atomic<std::uint64_t> taken_bytes, direct_reads, direct_bytes, direct_ns;
   std::atomic<std::uint64_t> stall_ns, private_copies, private_bytes, leased_bytes;

@@ -1,0 +1,24 @@
+#include "prisma/engine/engine.h"
+
+#include <nanobind/nanobind.h>
+
+#include "rooms.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace prisma {
+
+void bind_engine(nb::module_& m) {
+  m.def(
+      "run_engine",
+      [](int listen_fd, std::uint64_t memory_bytes, std::uint64_t buffer_bytes,
+         std::uint64_t depth) {
+        Engine(Fd(listen_fd), {memory_bytes, buffer_bytes, depth}).run();
+      },
+      nb::kw_only(), "listen_fd"_a, "memory_bytes"_a, "buffer_bytes"_a, "depth"_a,
+      nb::call_guard<nb::gil_scoped_release>(),
+      "Serves clients of a listening socket, until the last one is gone. Takes the socket over.");
+}
+
+}  // namespace prisma

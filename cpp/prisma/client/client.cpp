@@ -1,0 +1,210 @@
+#include "prisma/client/client.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "prisma/base/futex.h"
+#include "prisma/buffer/sample_name.h"
+#include "prisma/client/direct.h"
+
+namespace prisma {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kLookAfter = std::chrono::milliseconds(100);
+constexpr int kLooksWithoutHeartbeat = 20;  // an engine that is stopped, or stuck, for two seconds
+
+void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
+  counter.fetch_add(by, std::memory_order_relaxed);
+}
+
+std::uint64_t ns_since(Clock::time_point start) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+}
+
+}  // namespace
+
+Client::Client(Fd socket, std::uint64_t session)
+    : attachment_(std::make_shared<Attachment>(std::move(socket), session)) {}
+
+void Client::announce(std::uint32_t plan, std::uint32_t lane, wire::NamedBy named_by,
+                      std::uint64_t first_position, const std::vector<Sample>& samples) {
+  if (!is_ours()) return;
+  constexpr std::size_t kRoom = wire::kMostBytes - 64;
+  wire::Announce message{plan, lane, named_by, first_position, {}};
+  std::size_t bytes = 0;
+  const auto flush = [&] {
+    if (!message.samples.empty()) {
+      announcements_.fetch_add(1);
+      if (!attachment_->send(message)) lost_ = true;
+    }
+    message.first_position += message.samples.size();
+    message.samples.clear();
+    bytes = 0;
+  };
+  for (const Sample& sample : samples) {
+    if (bytes + wire::encoded_bytes(sample) > kRoom) flush();
+    bytes += wire::encoded_bytes(sample);
+    message.samples.push_back(sample);
+  }
+  flush();
+}
+
+void Client::cancel(std::uint32_t plan) {
+  if (!is_ours()) return;
+  if (!attachment_->send(wire::Cancel{plan})) lost_ = true;
+}
+
+void Client::tune(std::uint64_t depth, std::uint64_t buffer_bytes) {
+  if (!is_ours()) return;
+  if (!attachment_->send(wire::Tune{depth, buffer_bytes})) lost_ = true;
+}
+
+Taken Client::take(std::uint32_t plan, std::uint32_t lane, std::uint64_t position,
+                   const Sample& sample) {
+  return take_named(name_by_position(attachment_->control().header.hash_key, attachment_->number(),
+                                     plan, lane, position),
+                    sample);
+}
+
+Taken Client::take(const Sample& sample) {
+  return take_named(name_by_path(attachment_->control().header.hash_key, attachment_->session(),
+                                 sample.path, sample.offset, sample.length),
+                    sample);
+}
+
+Taken Client::take_named(const Hash128& name, const Sample& sample) {
+  if (!is_ours()) return read_directly(sample);
+  ControlLayout& control = attachment_->control();
+  bool waited = false;
+  const auto start = Clock::now();
+  while (true) {
+    const std::uint32_t announced = attachment_->slot().announced.load();
+    const auto found = find(control, name);
+    if (!found) {
+      if (await_announcement(announced) == Next::kTryAgain) continue;
+      count(attachment_->slot().unplanned);
+      return direct(sample);
+    }
+    if (found->word.state == EntryState::kReady) {
+      // The very word that was found: another generation is another sample.
+      std::uint64_t raw = pack(found->word);
+      const auto taken = entry_client::take(found->word, attachment_->number());
+      if (!control.entries[found->entry].word.compare_exchange_strong(raw, pack(*taken))) continue;
+      if (!waited) count(attachment_->slot().hits);
+      if (waited) count(attachment_->slot().stall_ns, ns_since(start));
+      return use(*found, sample);
+    }
+    if (!waited) {
+      const bool late = found->word.state == EntryState::kReading;
+      count(late ? attachment_->slot().lates : attachment_->slot().misses);
+    }
+    waited = true;
+    if (await(*found) == Next::kReadDirectly) return direct(sample);
+  }
+}
+
+/// What was announced here and has not arrived yet may be just what is wanted.
+Client::Next Client::await_announcement(std::uint32_t seen) {
+  if (lost_ || seen == announcements_.load()) return Next::kReadDirectly;
+  futex_wait(&attachment_->slot().announced, seen, kLookAfter);
+  if (attachment_->slot().announced.load() != seen) return Next::kTryAgain;
+  if (!attachment_->engine_lives()) lost_ = true;
+  return Next::kReadDirectly;
+}
+
+/// Asks for an entry and sleeps until something about it changes.
+Client::Next Client::await(const Found& found) {
+  ControlLayout& control = attachment_->control();
+  Entry& entry = control.entries[found.entry];
+  const wire::Demand demand{found.entry, found.word.generation};
+  std::uint64_t heartbeat = control.header.heartbeat.load();
+  for (int looks = 0; looks < kLooksWithoutHeartbeat; ++looks) {
+    const auto before = change(entry, [&](EntryWord now) {
+      return now.generation == found.word.generation ? entry_client::want(now) : NextWord{};
+    });
+    if (!before) return Next::kTryAgain;
+    if (lost_ || !attachment_->send(demand)) {
+      lost_ = true;
+      return Next::kReadDirectly;
+    }
+    const auto wanted = static_cast<std::uint32_t>(pack(*entry_client::want(*before)));
+    futex_wait(entry.futex(), wanted, kLookAfter);
+    if (while_waiting_) while_waiting_();
+    if (!attachment_->engine_lives()) {
+      lost_ = true;
+      return Next::kReadDirectly;
+    }
+    const std::uint64_t beats = control.header.heartbeat.load();
+    if (std::exchange(heartbeat, beats) != beats) looks = 0;
+  }
+  return Next::kReadDirectly;
+}
+
+Taken Client::use(const Found& found, const Sample& sample) {
+  const Entry& entry = attachment_->control().entries[found.entry];
+  const EntryKind kind = entry.kind.load(std::memory_order_relaxed);
+  if (kind == EntryKind::kBytes) return lease(found);
+  if (kind == EntryKind::kStream) return gather(found, sample);
+  const int error_number = entry.error_number.load(std::memory_order_relaxed);
+  attachment_->give_back(found.entry, 0);
+  if (kind == EntryKind::kFailed) return Failure{error_number, sample.path};
+  return direct(sample);
+}
+
+/// In place, as long as the views that are held leave half of the buffer to reading ahead.
+Taken Client::lease(const Found& found) {
+  ControlLayout& control = attachment_->control();
+  const Entry& entry = control.entries[found.entry];
+  const std::uint64_t size = entry.length.load(std::memory_order_relaxed);
+  const std::byte* start = attachment_->data() + entry.offset.load(std::memory_order_relaxed);
+  count(attachment_->slot().taken_bytes, size);
+  count(attachment_->slot().leased_bytes, size);
+  const std::uint64_t held = control.header.leased_bytes.fetch_add(size) + size;
+  Bytes bytes(attachment_, found.entry, {start, size});
+  if (held <= control.header.buffer_bytes.load(std::memory_order_relaxed) / 2) return bytes;
+  auto own = std::make_unique_for_overwrite<std::byte[]>(size);
+  std::memcpy(own.get(), start, size);
+  count(attachment_->slot().private_copies);
+  count(attachment_->slot().private_bytes, size);
+  return Bytes(std::move(own), size);
+}
+
+/// Assembles a stream in memory of the caller's, chunk by chunk.
+Taken Client::gather(const Found& found, const Sample& sample) {
+  ControlLayout& control = attachment_->control();
+  const Entry& head = control.entries[found.entry];
+  const std::uint64_t size = head.length.load(std::memory_order_relaxed);
+  const auto chunk_bytes =
+      static_cast<std::uint64_t>(head.error_number.load(std::memory_order_relaxed));
+  const Bytes hold(attachment_, found.entry, {});  // the stream ends when this does
+  auto own = std::make_unique_for_overwrite<std::byte[]>(size);
+  for (std::uint64_t at = 0; at < size; at += chunk_bytes) {
+    const Sample range{sample.path, sample.offset + at, std::min(chunk_bytes, size - at)};
+    Taken chunk = take_named(name_of_chunk(control.header.hash_key, found.entry,
+                                           found.word.generation, at / chunk_bytes),
+                             range);
+    if (auto* failure = std::get_if<Failure>(&chunk)) return std::move(*failure);
+    const auto view = std::get<Bytes>(chunk).view();
+    if (view.size() != range.length) return Failure{EIO, sample.path};  // it shrank meanwhile
+    std::memcpy(own.get() + at, view.data(), view.size());
+  }
+  return Bytes(std::move(own), size);
+}
+
+Taken Client::direct(const Sample& sample) {
+  const auto start = Clock::now();
+  Taken taken = read_directly(sample);
+  count(attachment_->slot().direct_reads);
+  count(attachment_->slot().direct_ns, ns_since(start));
+  if (const auto* bytes = std::get_if<Bytes>(&taken)) {
+    count(attachment_->slot().direct_bytes, bytes->view().size());
+  }
+  return taken;
+}
+
+}  // namespace prisma

@@ -1,0 +1,72 @@
+// The client: takes samples from the engine's buffer, and reads directly whatever it cannot have.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "prisma/base/failure.h"
+#include "prisma/base/siphash.h"
+#include "prisma/buffer/index.h"
+#include "prisma/client/attachment.h"
+#include "prisma/client/bytes.h"
+#include "prisma/plan/sample.h"
+
+namespace prisma {
+
+using Taken = std::variant<Bytes, Failure>;
+
+/// Thread-safe. A take waits for the read of its own sample and for nothing else; once the engine
+/// is gone, all is read directly.
+class Client {
+ public:
+  /// Throws std::system_error when no engine answers.
+  explicit Client(Fd socket, std::uint64_t session = 0);
+
+  /// Called every 100 ms while a take waits; what it throws ends the take.
+  void while_waiting(std::function<void()> check) { while_waiting_ = std::move(check); }
+
+  /// Whether this is the process that attached. In a forked child everything is read directly.
+  bool is_ours() const { return attachment_->is_ours(); }
+
+  const ClientSlot& counters() const { return attachment_->slot(); }
+  const Header& engine() const { return attachment_->control().header; }
+  std::uint64_t session() const { return attachment_->session(); }
+  bool engine_lives() const { return !lost_.load() && attachment_->engine_lives(); }
+
+  /// Says what comes next on a lane, in as many messages as it takes.
+  void announce(std::uint32_t plan, std::uint32_t lane, wire::NamedBy named_by,
+                std::uint64_t first_position, const std::vector<Sample>& samples);
+  void cancel(std::uint32_t plan);
+  void tune(std::uint64_t depth, std::uint64_t buffer_bytes);
+
+  /// The sample at this position of a lane that this client announced. Waits for its announcement
+  /// to arrive, too.
+  Taken take(std::uint32_t plan, std::uint32_t lane, std::uint64_t position, const Sample& sample);
+
+  /// The earliest untaken occurrence of this range in the session's plans; one that no plan holds
+  /// is read directly.
+  Taken take(const Sample& sample);
+
+ private:
+  enum class Next { kTryAgain, kReadDirectly };
+
+  Taken take_named(const Hash128& name, const Sample& sample);
+  Next await(const Found& found);
+  Next await_announcement(std::uint32_t seen);
+  Taken use(const Found& found, const Sample& sample);
+  Taken gather(const Found& found, const Sample& sample);
+  Taken lease(const Found& found);
+  Taken direct(const Sample& sample);
+
+  std::shared_ptr<const Attachment> attachment_;
+  std::function<void()> while_waiting_;
+  std::atomic<bool> lost_ = false;
+  std::atomic<std::uint32_t> announcements_ = 0;  // sent
+};
+
+}  // namespace prisma

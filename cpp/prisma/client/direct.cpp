@@ -1,0 +1,70 @@
+#include "prisma/client/direct.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "prisma/base/file.h"
+#include "prisma/base/units.h"
+
+namespace prisma {
+namespace {
+
+using Result = std::variant<Bytes, ErrorNumber>;
+
+/// Pipes and files whose size is not told are read to their end.
+Result read_to_the_end(const Fd& fd, const Sample& sample) {
+  std::vector<std::byte> all;
+  while (all.size() < sample.length) {
+    const std::uint64_t step = std::min<std::uint64_t>(64_KiB, sample.length - all.size());
+    const std::size_t before = all.size();
+    all.resize(before + step);
+    const auto got = read_at(fd, all.data() + before, step, sample.offset + before);
+    if (const auto* error = std::get_if<ErrorNumber>(&got)) return *error;
+    all.resize(before + std::get<std::uint64_t>(got));
+    if (std::get<std::uint64_t>(got) < step) break;
+  }
+  auto own = std::make_unique_for_overwrite<std::byte[]>(all.size());
+  std::copy(all.begin(), all.end(), own.get());
+  return Bytes(std::move(own), all.size());
+}
+
+Result attempt(const Sample& sample) {
+  auto opened = open_file(sample.path.c_str());
+  if (const auto* error = std::get_if<ErrorNumber>(&opened)) return *error;
+  const OpenFile& file = std::get<OpenFile>(opened);
+  FileStamp stamp = file.stamp;
+  if (stamp.size == 0) return read_to_the_end(file.fd, sample);
+  for (int tries = 0; tries < 2; ++tries) {
+    const std::uint64_t bytes = bytes_within(stamp.size, sample.offset, sample.length);
+    auto own = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    const auto got = read_at(file.fd, own.get(), bytes, sample.offset);
+    if (const auto* error = std::get_if<ErrorNumber>(&got)) return *error;
+    const auto after = stamp_of(file.fd);
+    if (const auto* error = std::get_if<ErrorNumber>(&after)) return *error;
+    if (std::get<FileStamp>(after) == stamp && std::get<std::uint64_t>(got) == bytes) {
+      return Bytes(std::move(own), bytes);
+    }
+    stamp = std::get<FileStamp>(after);
+  }
+  return ErrorNumber{
+      EIO};  // changes faster than it can be read; not ESTALE, which would be retried
+}
+
+}  // namespace
+
+std::variant<Bytes, Failure> read_directly(const Sample& sample) {
+  Backoff backoff;
+  while (true) {
+    auto result = attempt(sample);
+    if (auto* bytes = std::get_if<Bytes>(&result)) return std::move(*bytes);
+    const int number = std::get<ErrorNumber>(result).value;
+    const auto wait = is_transient(number) ? backoff.next() : std::nullopt;
+    if (!wait) return Failure{number, sample.path};
+    std::this_thread::sleep_for(*wait);
+  }
+}
+
+}  // namespace prisma
