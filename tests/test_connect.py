@@ -162,7 +162,15 @@ def test_a_forked_child_reads_directly_and_disturbs_nobody(
 
 
 @pytest.mark.parametrize(
-    "setting", [{"memory": "4KiB"}, {"memory": "much"}, {"depth": 0}, {"lookahead": 0}]
+    "setting",
+    [
+        {"memory": "4KiB"},
+        {"memory": "much"},
+        {"memory": "9000TiB"},
+        {"depth": 0},
+        {"depth": 10**9},
+        {"lookahead": 0},
+    ],
 )
 def test_an_impossible_setting_is_named(setting: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(setting))}|much"):

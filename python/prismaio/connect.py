@@ -10,35 +10,60 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 
 from prismaio import _core
+from prismaio.container import descriptor_limit, memory_limit
 from prismaio.launch import start_engine
-from prismaio.sizes import GIB, MIB, parse_size
+from prismaio.sizes import GIB, MIB, format_size, parse_size
 
 __all__ = ["Prisma", "connect"]
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 _STEP = 256  # samples announced in one message
+_OTHER_DESCRIPTORS = 24  # that the engine may have open besides those of its reads
 
 
-def connect(*, memory: int | str = 2 * GIB, depth: int = 16, lookahead: int = 2048) -> Prisma:
+def connect(
+    *, memory: int | str | None = None, depth: int | None = None, lookahead: int = 2048
+) -> Prisma:
     """Starts an engine for this program and connects to it.
 
     Args:
-        memory: Bytes that the buffer may take, or a size such as "2GiB"; at least 1 MiB.
-        depth: Reads in flight at the storage, at least 1.
+        memory: Bytes that the buffer may take, or a size such as "2GiB"; at least 1 MiB. By default
+            2 GiB, or a quarter of what this container or machine allows where that is less.
+        depth: Reads in flight at the storage, at least 1. Each takes a file descriptor. By default
+            16, or half of the descriptors allowed where that is less.
         lookahead: Samples announced before they are consumed, at least 1.
 
     Raises:
         ValueError: If a setting is impossible; the message names it.
         OSError: If the system has no room for the engine.
     """
-    memory_bytes = parse_size(memory) if isinstance(memory, str) else memory
-    if memory_bytes < MIB:
-        raise ValueError(f'memory must be at least 1 MiB, got {memory!r}: write memory="2GiB"')
+    if depth is None:
+        depth = max(1, min(16, descriptor_limit() // 2))
     for name, value in (("depth", depth), ("lookahead", lookahead)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
-    return Prisma(memory_bytes=memory_bytes, depth=depth, lookahead=lookahead)
+    if depth > descriptor_limit() - _OTHER_DESCRIPTORS:
+        raise ValueError(
+            f"depth {depth} takes as many descriptors, and only {descriptor_limit()} may be open: "
+            "ask for less, or raise the limit (ulimit -n)"
+        )
+    return Prisma(memory_bytes=_checked_memory(memory), depth=depth, lookahead=lookahead)
+
+
+def _checked_memory(memory: int | str | None) -> int:
+    limit = memory_limit()
+    if memory is None:
+        return max(MIB, min(2 * GIB, limit.limit_bytes // 4))
+    memory_bytes = parse_size(memory) if isinstance(memory, str) else memory
+    if memory_bytes < MIB:
+        raise ValueError(f'memory must be at least 1 MiB, got {memory!r}: write memory="2GiB"')
+    if memory_bytes > limit.limit_bytes:
+        raise ValueError(
+            f"memory {memory!r} is more than the {format_size(limit.limit_bytes)} that "
+            f"{limit.what} allows: ask for less"
+        )
+    return memory_bytes
 
 
 class Prisma:
