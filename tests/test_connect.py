@@ -173,7 +173,7 @@ def test_a_forked_child_reads_directly_and_disturbs_nobody(
     ],
 )
 def test_an_impossible_setting_is_named(setting: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(setting))}|much"):
+    with pytest.raises(prismaio.SettingError, match=next(iter(setting))):
         prismaio.connect(**setting)  # type: ignore[arg-type]
 
 

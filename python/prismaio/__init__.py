@@ -1,7 +1,8 @@
 """PRISMA reads training data ahead, in the order in which training will read it."""
 
 from prismaio.connect import Prisma, connect
+from prismaio.errors import PrismaError, SettingError
 
 __version__ = "0.1.0"
 
-__all__ = ["Prisma", "__version__", "connect"]
+__all__ = ["Prisma", "PrismaError", "SettingError", "__version__", "connect"]

@@ -11,6 +11,7 @@ from types import TracebackType
 
 from prismaio import _core
 from prismaio.container import descriptor_limit, memory_limit
+from prismaio.errors import SettingError
 from prismaio.launch import start_engine
 from prismaio.sizes import GIB, MIB, format_size, parse_size
 
@@ -35,16 +36,16 @@ def connect(
         lookahead: Samples announced before they are consumed, at least 1.
 
     Raises:
-        ValueError: If a setting is impossible; the message names it.
+        SettingError: If a setting is impossible; the message names it.
         OSError: If the system has no room for the engine.
     """
     if depth is None:
         depth = max(1, min(16, descriptor_limit() // 2))
     for name, value in (("depth", depth), ("lookahead", lookahead)):
         if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+            raise SettingError(f"{name} must be at least 1, got {value}")
     if depth > descriptor_limit() - _OTHER_DESCRIPTORS:
-        raise ValueError(
+        raise SettingError(
             f"depth {depth} takes as many descriptors, and only {descriptor_limit()} may be open: "
             "ask for less, or raise the limit (ulimit -n)"
         )
@@ -55,11 +56,14 @@ def _checked_memory(memory: int | str | None) -> int:
     limit = memory_limit()
     if memory is None:
         return max(MIB, min(2 * GIB, limit.limit_bytes // 4))
-    memory_bytes = parse_size(memory) if isinstance(memory, str) else memory
+    try:
+        memory_bytes = parse_size(memory) if isinstance(memory, str) else memory
+    except ValueError as error:
+        raise SettingError(f"memory: {error}") from None
     if memory_bytes < MIB:
-        raise ValueError(f'memory must be at least 1 MiB, got {memory!r}: write memory="2GiB"')
+        raise SettingError(f'memory must be at least 1 MiB, got {memory!r}: write memory="2GiB"')
     if memory_bytes > limit.limit_bytes:
-        raise ValueError(
+        raise SettingError(
             f"memory {memory!r} is more than the {format_size(limit.limit_bytes)} that "
             f"{limit.what} allows: ask for less"
         )

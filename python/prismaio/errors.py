@@ -1,13 +1,12 @@
 """PRISMA's own errors. A failed read is none of them: it raises the OSError that open() would.
 
 PrismaError
-├── SettingError     (ValueError)       a setting PRISMA cannot work with
-└── EngineLostError  (ConnectionError)  only for programs that insist on a node's engine and lost it
+└── SettingError     (ValueError)       a setting PRISMA cannot work with
 """
 
 from __future__ import annotations
 
-__all__ = ["EngineLostError", "PrismaError", "SettingError"]
+__all__ = ["PrismaError", "SettingError"]
 
 
 class PrismaError(Exception):
@@ -15,8 +14,4 @@ class PrismaError(Exception):
 
 
 class SettingError(PrismaError, ValueError):
-    """A setting that PRISMA cannot work with; names it, its value, its origin and the way out."""
-
-
-class EngineLostError(PrismaError, ConnectionError):
-    """The node's engine that this program insists on is gone."""
+    """A setting that PRISMA cannot work with; names it, its value, and the way out."""
