@@ -45,7 +45,9 @@ class RunningEngine {
 
 class Together : public ::testing::Test {
  protected:
-  Together() : folder_(fs::temp_directory_path() / ("prisma-" + std::to_string(::getpid()))) {
+  Together()
+      : folder_(fs::temp_directory_path() /
+                (std::string("prisma-").append(std::to_string(::getpid())))) {
     fs::create_directories(folder_);
   }
   ~Together() override { fs::remove_all(folder_); }
@@ -66,14 +68,15 @@ class Together : public ::testing::Test {
   std::vector<Sample> files(std::size_t count, std::size_t bytes) {
     std::vector<Sample> samples;
     for (std::size_t i = 0; i < count; ++i) {
-      samples.push_back(file("f" + std::to_string(i), content(i, bytes)));
+      samples.push_back(file(std::string("f").append(std::to_string(i)), content(i, bytes)));
     }
     return samples;
   }
 
   static std::string text_of(const Taken& taken) {
     const auto* bytes = std::get_if<Bytes>(&taken);
-    if (bytes == nullptr) return "error " + std::to_string(std::get<Failure>(taken).error_number);
+    if (bytes == nullptr)
+      return std::string("error ").append(std::to_string(std::get<Failure>(taken).error_number));
     const auto view = bytes->view();
     return {reinterpret_cast<const char*>(view.data()), view.size()};
   }
@@ -112,8 +115,9 @@ TEST_F(Together, WhatCannotBeReadFailsAtItsPlaceAndNothingElseDoes) {
   for (std::size_t i = 0; i < samples.size(); ++i) {
     got.push_back(text_of(engine.client().take(1, 0, i, samples[i])));
   }
-  EXPECT_EQ(got, (std::vector<std::string>{"first", "error " + std::to_string(ENOENT), "",
-                                           "error " + std::to_string(EISDIR), "last"}));
+  EXPECT_EQ(got, (std::vector<std::string>{
+                     "first", std::string("error ").append(std::to_string(ENOENT)), "",
+                     std::string("error ").append(std::to_string(EISDIR)), "last"}));
 }
 
 TEST_F(Together, AFileLargerThanTheBufferGoesThroughIt) {
@@ -214,7 +218,7 @@ TEST_F(Together, FiftyRandomPlansEqualAPlainLoop) {
   const std::vector<std::size_t> sizes{0, 1, 4095, 4096, 4097, 30'000, 200'000};
   std::vector<Sample> samples;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    samples.push_back(file("size" + std::to_string(i), content(i, sizes[i])));
+    samples.push_back(file(std::string("size").append(std::to_string(i)), content(i, sizes[i])));
   }
   for (std::uint32_t seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
