@@ -17,7 +17,7 @@ export PYTHON
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench soak wheel docs lint format types native pytest stubs build clean \
+.PHONY: help demo test wheel docs lint format types native pytest stubs build clean \
         system-build system-test
 
 help:  ## this list
@@ -34,12 +34,6 @@ pytest: $(VENV)/test.stamp $(VENV)/package.stamp  ## only the Python tests
 
 native: $(VENV)/test.stamp  ## only the C++ tests: release, asan, tsan
 	$(NOX) -s native -- $(ARGS)
-
-bench: $(VENV)/test.stamp $(VENV)/package.stamp  ## the benchmarks
-	$(NOX) -s bench -- $(ARGS)
-
-soak: $(VENV)/test.stamp $(VENV)/package.stamp  ## the tests that take long
-	$(NOX) -s soak -- $(ARGS)
 
 wheel: $(VENV)/test.stamp  ## a wheel per Python of this machine, each tried in an empty environment
 	$(NOX) -s wheel -- $(ARGS)
@@ -86,10 +80,6 @@ $(VENV)/package.stamp: $(SOURCES) $(VENV)/build.stamp
 
 $(VENV)/test.stamp: requirements/dev.txt requirements/test.txt $(VENV)/build.stamp | system-test
 	$(PIP) -r requirements/dev.txt -r requirements/test.txt
-	@touch $@
-
-$(VENV)/demo.stamp: pyproject.toml $(VENV)/package.stamp
-	$(PIP) --no-build-isolation --editable '.[demo]'
 	@touch $@
 
 $(VENV)/docs.stamp: requirements/docs.txt $(VENV)/build.stamp

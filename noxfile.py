@@ -111,20 +111,6 @@ def wheel(session: nox.Session) -> None:
 
 
 @nox.session
-def bench(session: nox.Session) -> None:
-    """The benchmarks; arguments after -- choose among them."""
-    session.run("cmake", "--preset", "bench", external=True, silent=True)
-    session.run("cmake", "--build", "--preset", "bench", "-j", JOBS, external=True)
-    clean(session, sys.executable, "-m", "benchmarks", *session.posargs)
-
-
-@nox.session
-def soak(session: nox.Session) -> None:
-    """The tests that take long, marked `soak`."""
-    clean(session, sys.executable, "-m", "pytest", "-m", "soak", *session.posargs)
-
-
-@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation, into build/docs."""
     session.run("sphinx-build", "-W", "--keep-going", "-q", "docs", "build/docs")
