@@ -1,44 +1,278 @@
-"""Starts an engine: a process of its own, by exec, that ends when its last client is gone."""
+"""Finds this program's engine, or starts one: a process of its own that ends with its last client.
+
+Who binds an engine's address is the one to start it; who finds it taken joins. So the address is
+the lock, and the kernel gives it back however its holder ends. The address is, in this order: the
+one that the settings name; one that all processes of a job compute alike; a random one.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
-import secrets
 import socket
 import subprocess
 import sys
+import weakref
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from io import FileIO
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
-__all__ = ["start_engine"]
+from prismaio.errors import PrismaError, SettingError
+from prismaio.settings import Settings
+
+__all__ = ["Found", "attach", "find_or_start", "job_address", "reap", "start_engine"]
+
+ENGINE_SCRIPT = Path(__file__).with_name("_engine.py")
+
+_BACKLOG = 4096
+_START_WITHIN_S = 30.0  # an interpreter that has not come up by then never will
+_ATTEMPTS = 5  # to join an engine that is just ending
+_Client = TypeVar("_Client")
+
+# Listening sockets on their way to an engine. A fork at that moment would keep one open in a child
+# that knows nothing of it, and whoever connects after the engine's end would wait there for ever.
+_on_their_way: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+
+def _close_on_their_way() -> None:
+    for listener in list(_on_their_way):
+        listener.close()
+
+
+os.register_at_fork(after_in_child=_close_on_their_way)
+
+
+class Found(NamedTuple):
+    """An engine's address, and whether this call started that engine."""
+
+    address: str
+    started: bool
+
+
+def attach(
+    settings: Settings, connect: Callable[[str], _Client], *, script: Path = ENGINE_SCRIPT
+) -> tuple[_Client, Found]:
+    """Connects to this program's engine, which is started where there is none.
+
+    Args:
+        settings: What to start an engine with, or which one to join.
+        connect: Connects to an address. Raises PermissionError if the peer is another user, and
+            another OSError if no engine answers.
+        script: The engine's program.
+
+    Raises:
+        PrismaError: If there is no engine to be had. Reading directly is still possible.
+    """
+    private = False
+    for _ in range(_ATTEMPTS):
+        found = find_or_start(settings, private=private, script=script)
+        try:
+            return connect(found.address), found
+        except OSError as error:
+            if settings.engine is not None:
+                raise PrismaError(f"no engine to join at {settings.engine!r}: {error}") from error
+            if found.started:
+                hint = "" if settings.log else ' (log="FILE" or PRISMAIO_LOG shows why)'
+                raise PrismaError(f"the engine did not come up: {error}{hint}") from error
+            # Our job's name is another user's: no engine of ours. Otherwise that engine was just
+            # ending: one attempt later it has gone, or another process has started the next.
+            private = isinstance(error, PermissionError)
+    raise PrismaError(f"every engine at {found.address!r} ended while it was joined")
+
+
+def find_or_start(
+    settings: Settings, *, private: bool = False, script: Path = ENGINE_SCRIPT
+) -> Found:
+    """The address of this program's engine; it can be connected to at once.
+
+    A connection waits until the engine has come up, and ends when it could not.
+
+    Args:
+        settings: What to start an engine with, or which one to join.
+        private: Whether to start one for this program alone, whatever its job or settings say.
+        script: The engine's program.
+
+    Raises:
+        PrismaError: If the system refuses a socket or a process, or there is no interpreter.
+    """
+    if settings.engine is not None and not private:
+        return Found(settings.engine, started=False)
+    address = None if private else job_address(os.environ)
+    try:
+        with _listen_at(address or _private_address()) as listener:
+            _start(
+                listener,
+                script,
+                memory_bytes=settings.memory_bytes,
+                buffer_bytes=settings.memory_bytes,
+                depth=settings.depth,
+                log=settings.log,
+            )
+            return Found(_name_of(listener), started=True)
+    except OSError as error:
+        if address is not None and error.errno == errno.EADDRINUSE:
+            return Found(address, started=False)
+        raise PrismaError(f"cannot start an engine: {error}") from error
 
 
 def start_engine(
-    *, memory_bytes: int, buffer_bytes: int, depth: int
+    *, memory_bytes: int, buffer_bytes: int, depth: int, log: str | None = None
 ) -> tuple[str, subprocess.Popen[bytes]]:
-    """Starts an engine and returns its address, an abstract socket's random name, and its process.
+    """Starts an engine for this program alone; returns its address and the process that started it.
 
-    It can be connected to at once: the connection waits until the engine has come up, and ends
-    when it could not.
+    That process has ended already: the engine itself is no child of this program.
 
     Raises:
+        PrismaError: If there is no interpreter to run it, or it fails at once.
         OSError: If the system refuses a socket or a process.
     """
-    address = f"prismaio-{secrets.token_hex(16)}"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+    with _listen_at(_private_address()) as listener:
+        process = _start(
+            listener,
+            ENGINE_SCRIPT,
+            memory_bytes=memory_bytes,
+            buffer_bytes=buffer_bytes,
+            depth=depth,
+            log=log,
+        )
+        return _name_of(listener), process
+
+
+def reap(engine_pid: int) -> bool:
+    """Takes the exit status of an engine that ended; returns whether there is none left to take.
+
+    The system's init does so for every engine, except where this program is that init itself, as
+    it is in a container that runs nothing else. Does not wait.
+    """
+    try:
+        return os.waitpid(engine_pid, os.WNOHANG)[0] == engine_pid
+    except ChildProcessError:
+        return True
+
+
+def job_address(environment: Mapping[str, str]) -> str | None:
+    """The address that all processes of this user's job on this machine compute; None: no job."""
+    job = _job(environment)
+    if job is None:
+        return None
+    from hashlib import sha256
+
+    # Processes that see other files under the same names must not share an engine.
+    seen = [_link("/proc/self/ns/mnt"), _link("/proc/self/ns/pid"), _identity("/")]
+    digest = sha256("\0".join([job, *seen]).encode(errors="surrogateescape"))
+    return f"prismaio-{os.geteuid()}-{digest.hexdigest()[:32]}"
+
+
+def _job(environment: Mapping[str, str]) -> str | None:
+    run_id = environment.get("TORCHELASTIC_RUN_ID")
+    if run_id and run_id != "none":  # which torchrun calls every run that was given no id
+        return f"torchelastic:{run_id}"
+    if slurm_id := environment.get("SLURM_JOB_ID"):
+        return f"slurm:{slurm_id}"
+    host, port = environment.get("MASTER_ADDR"), environment.get("MASTER_PORT")
+    return f"master:{host}:{port}" if host and port else None
+
+
+def _private_address() -> str:
+    return f"prismaio-{os.geteuid()}-{os.urandom(16).hex()}"
+
+
+def _link(path: str) -> str:
+    try:
+        return str(Path(path).readlink())
+    except OSError:
+        return ""
+
+
+def _identity(path: str) -> str:
+    status = Path(path).stat()
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def _listen_at(address: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    _on_their_way.add(listener)
+    try:
         listener.bind("\0" + address)
-        listener.listen(4096)
-        number = listener.fileno()
-        arguments = [str(value) for value in (number, memory_bytes, buffer_bytes, depth)]
-        package_root = str(Path(__file__).resolve().parent.parent)
-        inherited = [path for path in sys.path if path]
+        listener.listen(_BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _name_of(listener: socket.socket) -> str:
+    name: bytes = listener.getsockname()
+    return os.fsdecode(name[1:])
+
+
+def _start(
+    listener: socket.socket,
+    script: Path,
+    *,
+    memory_bytes: int,
+    buffer_bytes: int,
+    depth: int,
+    log: str | None,
+) -> subprocess.Popen[bytes]:
+    """Runs the engine, which detaches at once: the child waited for here is not the engine."""
+    options = {
+        "--listen-fd": listener.fileno(),
+        "--memory-bytes": memory_bytes,
+        "--buffer-bytes": buffer_bytes,
+        "--depth": depth,
+        "--package-path": os.pathsep.join(_package_path()),
+    }
+    words = [str(word) for option in options.items() for word in option]
+    with _open_log(log) as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "prismaio._engine", *arguments],
+            [*_interpreter(), str(script), *words],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
             cwd="/",
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([package_root, *inherited])},
-            pass_fds=(number,),
+            pass_fds=(listener.fileno(),),
             start_new_session=True,
         )
-    return address, process
+    try:
+        status = process.wait(_START_WITHIN_S)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    if status != 0:
+        hint = f"see {log}" if log else 'log="FILE" or PRISMAIO_LOG shows why'
+        raise PrismaError(f"the engine's process ended at once, with status {status}: {hint}")
+    return process
+
+
+def _interpreter() -> list[str]:
+    """This Python, alone: without the user's modules, start-up files and variables."""
+    name = Path(sys.executable or "").name
+    frozen = getattr(sys, "frozen", False)
+    if frozen or not any(kind in name for kind in ("python", "pypy")):
+        raise PrismaError(
+            f"cannot start an engine: sys.executable, {sys.executable!r}, is no Python "
+            "interpreter (a frozen or embedding program?); name a running engine instead"
+        )
+    # Where PYTHONHOME is set, Python may not find its own library without it.
+    return [sys.executable, "-BS" if "PYTHONHOME" in os.environ else "-IBS"]
+
+
+def _package_path() -> list[str]:
+    """Folders that hold this package: more than one where an editable install splits it."""
+    folders = [str(Path(__file__).parent.absolute())]
+    core = find_spec("prismaio._core")
+    if core is not None and core.origin is not None:
+        folders.append(str(Path(core.origin).parent.absolute()))
+    return list(dict.fromkeys(folders))
+
+
+def _open_log(log: str | None) -> FileIO:
+    try:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        return FileIO(os.open(log or os.devnull, flags, 0o600), "w")
+    except OSError as error:
+        raise SettingError(f"log={log!r}: cannot be written to: {error.strerror}") from error
