@@ -29,8 +29,9 @@ def parse_size(text: str) -> int:
     Raises:
         ValueError: If `text` is not a size; the message quotes it and shows how to write one.
     """
-    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    unit_name = text[len(number) :].lower()
+    written = text.strip()
+    number = written.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    unit_name = written[len(number) :].lower()
     if unit_name in _AMBIGUOUS:
         amount, letter = number.strip(), unit_name.upper()
         choice = f"{amount}{letter}iB or {amount}{letter}B"
