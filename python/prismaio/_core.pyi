@@ -9,6 +9,13 @@ def run_engine(*, listen_fd: int, memory_bytes: int, buffer_bytes: int, depth: i
 
 TO_THE_END: int = 18446744073709551615
 
+class Chunks:
+    """Iterates over the pieces of a sample."""
+
+    def __iter__(self) -> Chunks: ...
+
+    def __next__(self) -> Sample: ...
+
 class Sample:
     """
     One sample: a read-only buffer. Its room in the shared buffer is given back when the last view of it is gone.
@@ -21,6 +28,11 @@ class Sample:
     def view(self) -> memoryview:
         """Its bytes in place. The room stays taken as long as the view lives."""
 
+    def chunks(self) -> Chunks:
+        """
+        Its pieces in order, each a sample: one if it is small; a large one streams through the buffer. Raises OSError where reading fails.
+        """
+
     @property
     def path(self) -> bytes:
         """The file's path, as bytes."""
@@ -32,7 +44,13 @@ class Sample:
     @property
     def is_shared(self) -> bool:
         """
-        Whether its bytes lie in the shared buffer, not in memory of this process.
+        Whether its bytes come from the shared buffer, not from memory of this process.
+        """
+
+    @property
+    def is_large(self) -> bool:
+        """
+        Whether it is too large for the buffer in one piece. Asking for all of its bytes at once brings them together in this process's memory.
         """
 
 class Client:
@@ -41,20 +59,38 @@ class Client:
     def __init__(self, address: str, session: int = 0) -> None:
         """Raises OSError when none answers."""
 
-    def announce(self, plan: int, first_position: int, samples: list[tuple[bytes, int, int]]) -> None:
-        """Says which (path, offset, length) come next."""
+    def announce(self, plan: int, lane: int, first_position: int, samples: list[tuple[bytes, int, int]], by_path: bool = False) -> None:
+        """
+        Says which (path, offset, length) come next: for take_at, or by path for everybody in the session.
+        """
 
-    def cancel(self, plan: int) -> None:
-        """Drops what is left of a plan."""
+    def settle(self) -> None:
+        """Waits until the engine knows what was announced here, or is gone."""
+
+    def cancel(self, plan: int, lane: int | None = None) -> None:
+        """Drops what is left of a plan, or of one of its lanes."""
 
     def tune(self, depth: int, buffer_bytes: int) -> None:
         """Sets the knobs; 0 leaves one as it is."""
 
-    def take_at(self, plan: int, position: int, path: bytes, offset: int, length: int) -> Sample:
-        """The sample at this position of a plan."""
+    def take_at(self, plan: int, lane: int, position: int, path: bytes, offset: int, length: int) -> Sample:
+        """The sample at this position of a lane."""
 
     def take_path(self, path: bytes, offset: int, length: int) -> Sample:
-        """The next untaken occurrence of a range in any plan, or a direct read."""
+        """
+        The next untaken occurrence of a range in the session's plans, or a direct read.
+        """
+
+    def take_planned(self, path: bytes, offset: int, length: int) -> Sample | None:
+        """The same, or None, and nothing read, when no plan holds it."""
+
+    @property
+    def session(self) -> int:
+        """Clients of one session take from its plans."""
+
+    @property
+    def engine_pid(self) -> int:
+        """The engine's process."""
 
     @property
     def engine_lives(self) -> bool:

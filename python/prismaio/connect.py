@@ -99,7 +99,7 @@ class Prisma:
                 path = window.next()
                 if path is None:
                     return
-                yield client.take_at(plan, position, path, 0, _core.TO_THE_END)
+                yield client.take_at(plan, 0, position, path, 0, _core.TO_THE_END)
         finally:
             client.cancel(plan)
 
@@ -182,7 +182,7 @@ class _Window:
             self._ended = True
             self._failure = failure
         self._client.announce(
-            self._plan, self._announced, [(path, 0, _core.TO_THE_END) for path in batch]
+            self._plan, 0, self._announced, [(path, 0, _core.TO_THE_END) for path in batch]
         )
         self._announced += len(batch)
         self._drawn += batch

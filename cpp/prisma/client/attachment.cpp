@@ -1,11 +1,15 @@
 #include "prisma/client/attachment.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <utility>
 
 #include "prisma/base/failure.h"
 #include "prisma/base/units.h"
@@ -15,6 +19,7 @@ namespace prisma {
 namespace {
 
 constexpr int kLookAfterMs = 100;
+constexpr std::size_t kPinsPerMessage = 16'000;  // as many as one packet can name
 
 void await(const Fd& socket, short what) {
   pollfd wanted{socket.get(), what, 0};
@@ -30,7 +35,9 @@ bool still_open(const Fd& socket) {
 }  // namespace
 
 Attachment::Attachment(Fd socket, std::uint64_t session)
-    : socket_(std::move(socket)), pid_(::getpid()) {
+    : socket_(std::move(socket)),
+      at_fork_({[this] { before_fork(); }, [this] { our_end_.reset(); },
+                [this] { after_fork_in_child(); }}) {
   if (!send(wire::Hello{wire::kVersion, ::getpid(), session})) throw_errno("greet the engine");
   while (true) {
     auto received = wire::receive(socket_);
@@ -51,21 +58,21 @@ Attachment::Attachment(Fd socket, std::uint64_t session)
     }
     number_ = welcome->client;
     session_ = welcome->session;
+    engine_pid_ = welcome->engine_pid;
     data_ =
         Mapping(packet.descriptors[0], file_bytes(packet.descriptors[0]), Mapping::Access::kRead);
     control_ = Mapping(packet.descriptors[1], sizeof(ControlLayout), Mapping::Access::kReadWrite);
     bell_ = std::move(packet.descriptors[2]);
+    ours_.store(true);
     return;
   }
 }
 
-bool Attachment::is_ours() const { return ::getpid() == pid_; }
-
 bool Attachment::engine_lives() const { return still_open(socket_); }
 
-bool Attachment::send(const wire::Message& message) const {
+bool Attachment::send(const wire::Message& message, std::span<const int> descriptors) const {
   while (true) {
-    const wire::Sent sent = wire::send(socket_, message);
+    const wire::Sent sent = wire::send(socket_, message, descriptors);
     if (sent == wire::Sent::kDone) return true;
     if (sent == wire::Sent::kGone || !still_open(socket_)) return false;
     await(socket_, POLLOUT);
@@ -73,7 +80,7 @@ bool Attachment::send(const wire::Message& message) const {
 }
 
 void Attachment::give_back(std::uint32_t entry, std::uint64_t bytes) const {
-  if (!is_ours()) return;  // a forked child holds nothing of its parent's
+  if (!is_ours()) return;  // a forked child holds nothing of its own
   Header& header = control().header;
   change(control().entries[entry],
          [this](EntryWord now) { return entry_client::give_back(now, number_); });
@@ -83,6 +90,45 @@ void Attachment::give_back(std::uint32_t entry, std::uint64_t bytes) const {
   const std::uint64_t released = header.released_bytes.fetch_add(pages) + pages;
   if (released < header.wake_at.load()) return;
   if (header.wake_at.exchange(kNeverWake) != kNeverWake) ::eventfd_write(bell_.get(), 1);
+}
+
+void Attachment::before_fork() {
+  if (!is_ours()) return;
+  std::vector<std::uint32_t> held = pin_what_is_held();
+  if (held.empty()) return;
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;  // pinned until this process has ended, then
+  const Fd theirs(ends[0]);
+  our_end_ = Fd(ends[1]);
+  announce_pins(std::move(held), theirs);
+}
+
+std::vector<std::uint32_t> Attachment::pin_what_is_held() {
+  std::vector<std::uint32_t> held;
+  if (slot().leased_bytes.load(std::memory_order_relaxed) == 0) return held;
+  for (std::uint32_t entry = 0; entry < kEntries; ++entry) {
+    const auto pinned = change(control().entries[entry],
+                               [this](EntryWord now) { return entry_client::pin(now, number_); });
+    if (pinned) held.push_back(entry);
+  }
+  return held;
+}
+
+void Attachment::announce_pins(std::vector<std::uint32_t> entries, const Fd& end) const {
+  const std::array<int, 1> descriptors{end.get()};
+  while (!entries.empty()) {
+    const std::size_t count = std::min(entries.size(), kPinsPerMessage);
+    const auto first = entries.end() - static_cast<std::ptrdiff_t>(count);
+    if (!send(wire::Pin{{first, entries.end()}}, descriptors)) return;
+    entries.erase(first, entries.end());
+  }
+}
+
+void Attachment::after_fork_in_child() {
+  ours_.store(false, std::memory_order_relaxed);
+  socket_.reset();
+  bell_.reset();
+  if (our_end_) inherited_.push_back(std::move(our_end_));
 }
 
 }  // namespace prisma

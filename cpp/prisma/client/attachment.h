@@ -1,10 +1,19 @@
 // One process's hold on an engine: the socket, the shared memory, and a number.
+//
+// A forked child inherits the memory and nothing else. Views that are held at a fork are pinned:
+// the engine hears of them before the child exists, together with one end of a pipe whose other end
+// the child has, and gives their room to nobody until the parent has released them and that other
+// end is closed, which it is when the child has let go of this attachment, or ended, or is another
+// program.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <memory>
+#include <span>
+#include <vector>
 
 #include "prisma/base/fd.h"
+#include "prisma/base/fork.h"
 #include "prisma/base/memory.h"
 #include "prisma/buffer/layout.h"
 #include "prisma/wire/socket.h"
@@ -22,25 +31,35 @@ class Attachment {
   const std::byte* data() const { return data_.data(); }
   ClientId number() const { return number_; }
   std::uint64_t session() const { return session_; }
+  std::int64_t engine_pid() const { return engine_pid_; }
 
   /// Whether this is the process that attached: a forked child must attach anew.
-  bool is_ours() const;
+  bool is_ours() const { return ours_.load(std::memory_order_relaxed); }
 
   /// Whether the engine still has its end of the connection.
   bool engine_lives() const;
 
   /// Sends, waiting for the engine to make place for it. False: it is gone.
-  bool send(const wire::Message& message) const;
+  bool send(const wire::Message& message, std::span<const int> descriptors = {}) const;
 
   /// Gives an entry back that this client holds, and rings if the engine waits for that.
   void give_back(std::uint32_t entry, std::uint64_t bytes) const;
 
  private:
+  void before_fork();
+  void after_fork_in_child();
+  std::vector<std::uint32_t> pin_what_is_held();
+  void announce_pins(std::vector<std::uint32_t> entries, const Fd& end) const;
+
   Fd socket_, bell_;
   Mapping data_, control_;
   ClientId number_ = 0;
   std::uint64_t session_ = 0;
-  std::int64_t pid_ = 0;
+  std::int64_t engine_pid_ = 0;
+  std::atomic<bool> ours_ = false;  // true once attached
+  Fd our_end_;                      // of the pipe for the fork that is going on
+  std::vector<Fd> inherited_;       // in a child: our ends, kept as long as views may be
+  AtFork at_fork_;                  // last
 };
 
 }  // namespace prisma

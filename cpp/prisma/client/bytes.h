@@ -37,6 +37,7 @@ class Bytes {
 
   std::span<const std::byte> view() const { return view_; }
   bool is_shared() const { return attachment_ != nullptr; }
+  std::uint32_t entry() const { return entry_; }
 
  private:
   std::unique_ptr<std::byte[]> own_;

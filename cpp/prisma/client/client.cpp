@@ -54,9 +54,28 @@ void Client::announce(std::uint32_t plan, std::uint32_t lane, wire::NamedBy name
   flush();
 }
 
-void Client::cancel(std::uint32_t plan) {
+bool Client::first_to(Notice notice) {
+  if (notice == Notice::kGathered) return !told_of_gathering_.exchange(true);
+  return copied_.load(std::memory_order_relaxed) && !told_of_copy_.exchange(true);
+}
+
+void Client::settle() {
   if (!is_ours()) return;
-  if (!attachment_->send(wire::Cancel{plan})) lost_ = true;
+  const std::uint32_t sent = announcements_.load();
+  const auto& known = attachment_->slot().announced;
+  const std::uint64_t heartbeat = attachment_->control().header.heartbeat.load();
+  for (int looks = 0; looks < kLooksWithoutHeartbeat && engine_lives(); ++looks) {
+    const std::uint32_t seen = known.load();
+    if (static_cast<std::int32_t>(seen - sent) >= 0) return;
+    futex_wait(&known, seen, kLookAfter);
+    if (while_waiting_) while_waiting_();
+    if (attachment_->control().header.heartbeat.load() != heartbeat) looks = 0;
+  }
+}
+
+void Client::cancel(std::uint32_t plan, std::uint32_t lane) {
+  if (!is_ours()) return;
+  if (!attachment_->send(wire::Cancel{plan, lane})) lost_ = true;
 }
 
 void Client::tune(std::uint64_t depth, std::uint64_t buffer_bytes) {
@@ -71,14 +90,27 @@ Taken Client::take(std::uint32_t plan, std::uint32_t lane, std::uint64_t positio
                     sample);
 }
 
-Taken Client::take(const Sample& sample) {
-  return take_named(name_by_path(attachment_->control().header.hash_key, attachment_->session(),
-                                 sample.path, sample.offset, sample.length),
-                    sample);
+Hash128 Client::name_of(const Sample& sample) const {
+  return name_by_path(attachment_->control().header.hash_key, attachment_->session(), sample.path,
+                      sample.offset, sample.length);
+}
+
+Taken Client::take(const Sample& sample) { return take_named(name_of(sample), sample); }
+
+std::optional<Taken> Client::take_if_planned(const Sample& sample) {
+  if (!is_ours()) return {};
+  return take_from_buffer(name_of(sample), sample);
 }
 
 Taken Client::take_named(const Hash128& name, const Sample& sample) {
   if (!is_ours()) return read_directly(sample);
+  if (auto taken = take_from_buffer(name, sample)) return std::move(*taken);
+  count(attachment_->slot().unplanned);
+  return direct(sample);
+}
+
+/// Nothing when it is not there to be taken, nor will be.
+std::optional<Taken> Client::take_from_buffer(const Hash128& name, const Sample& sample) {
   ControlLayout& control = attachment_->control();
   bool waited = false;
   const auto start = Clock::now();
@@ -87,8 +119,7 @@ Taken Client::take_named(const Hash128& name, const Sample& sample) {
     const auto found = find(control, name);
     if (!found) {
       if (await_announcement(announced) == Next::kTryAgain) continue;
-      count(attachment_->slot().unplanned);
-      return direct(sample);
+      return {};
     }
     if (found->word.state == EntryState::kReady) {
       // The very word that was found: another generation is another sample.
@@ -149,7 +180,7 @@ Taken Client::use(const Found& found, const Sample& sample) {
   const Entry& entry = attachment_->control().entries[found.entry];
   const EntryKind kind = entry.kind.load(std::memory_order_relaxed);
   if (kind == EntryKind::kBytes) return lease(found);
-  if (kind == EntryKind::kStream) return gather(found, sample);
+  if (kind == EntryKind::kStream) return stream(found, sample);
   const int error_number = entry.error_number.load(std::memory_order_relaxed);
   attachment_->give_back(found.entry, 0);
   if (kind == EntryKind::kFailed) return Failure{error_number, sample.path};
@@ -169,31 +200,41 @@ Taken Client::lease(const Found& found) {
   if (held <= control.header.buffer_bytes.load(std::memory_order_relaxed) / 2) return bytes;
   auto own = std::make_unique_for_overwrite<std::byte[]>(size);
   std::memcpy(own.get(), start, size);
+  copied_.store(true, std::memory_order_relaxed);
   count(attachment_->slot().private_copies);
   count(attachment_->slot().private_bytes, size);
   return Bytes(std::move(own), size);
 }
 
-/// Assembles a stream in memory of the caller's, chunk by chunk.
-Taken Client::gather(const Found& found, const Sample& sample) {
-  ControlLayout& control = attachment_->control();
-  const Entry& head = control.entries[found.entry];
-  const std::uint64_t size = head.length.load(std::memory_order_relaxed);
+Taken Client::stream(const Found& found, const Sample& sample) {
+  const Entry& head = attachment_->control().entries[found.entry];
   const auto chunk_bytes =
       static_cast<std::uint64_t>(head.error_number.load(std::memory_order_relaxed));
-  const Bytes hold(attachment_, found.entry, {});  // the stream ends when this does
-  auto own = std::make_unique_for_overwrite<std::byte[]>(size);
-  for (std::uint64_t at = 0; at < size; at += chunk_bytes) {
-    const Sample range{sample.path, sample.offset + at, std::min(chunk_bytes, size - at)};
-    Taken chunk = take_named(name_of_chunk(control.header.hash_key, found.entry,
-                                           found.word.generation, at / chunk_bytes),
-                             range);
-    if (auto* failure = std::get_if<Failure>(&chunk)) return std::move(*failure);
-    const auto view = std::get<Bytes>(chunk).view();
-    if (view.size() != range.length) return Failure{EIO, sample.path};  // it shrank meanwhile
-    std::memcpy(own.get() + at, view.data(), view.size());
+  const Large::Shape shape{head.length.load(std::memory_order_relaxed),
+                           std::max<std::uint64_t>(chunk_bytes, 1)};
+  return Large(Bytes(attachment_, found.entry, {}), found.word.generation, sample, shape);
+}
+
+Taken Client::take_chunk(const Large& large, std::uint64_t chunk) {
+  const Sample range = large.range(chunk);
+  Taken taken = take_named(name_of_chunk(attachment_->control().header.hash_key, large.entry(),
+                                         large.generation(), chunk),
+                           range);
+  if (const auto* bytes = std::get_if<Bytes>(&taken)) {
+    if (bytes->view().size() != range.length) return Failure{EIO, range.path};  // it shrank
   }
-  return Bytes(std::move(own), size);
+  return taken;
+}
+
+Taken Client::gather(const Large& large) {
+  auto own = std::make_unique_for_overwrite<std::byte[]>(large.size());
+  for (std::uint64_t chunk = 0; chunk < large.chunks(); ++chunk) {
+    const Taken taken = take_chunk(large, chunk);
+    if (const auto* failure = std::get_if<Failure>(&taken)) return *failure;
+    const auto view = std::get<Bytes>(taken).view();
+    std::memcpy(own.get() + chunk * large.chunk_bytes(), view.data(), view.size());
+  }
+  return Bytes(std::move(own), large.size());
 }
 
 Taken Client::direct(const Sample& sample) {

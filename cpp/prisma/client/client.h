@@ -5,20 +5,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "prisma/base/failure.h"
 #include "prisma/base/siphash.h"
 #include "prisma/buffer/index.h"
 #include "prisma/client/attachment.h"
-#include "prisma/client/bytes.h"
+#include "prisma/client/taken.h"
 #include "prisma/plan/sample.h"
 
 namespace prisma {
-
-using Taken = std::variant<Bytes, Failure>;
 
 /// Thread-safe. A take waits for the read of its own sample and for nothing else; once the engine
 /// is gone, all is read directly.
@@ -30,18 +27,30 @@ class Client {
   /// Called every 100 ms while a take waits; what it throws ends the take.
   void while_waiting(std::function<void()> check) { while_waiting_ = std::move(check); }
 
+  /// What a user should hear of, and only once.
+  enum class Notice { kCopied, kGathered };
+
+  /// Whether this has come to pass here and nobody asked before.
+  bool first_to(Notice notice);
+
   /// Whether this is the process that attached. In a forked child everything is read directly.
   bool is_ours() const { return attachment_->is_ours(); }
 
   const ClientSlot& counters() const { return attachment_->slot(); }
   const Header& engine() const { return attachment_->control().header; }
   std::uint64_t session() const { return attachment_->session(); }
+  std::int64_t engine_pid() const { return attachment_->engine_pid(); }
   bool engine_lives() const { return !lost_.load() && attachment_->engine_lives(); }
 
   /// Says what comes next on a lane, in as many messages as it takes.
   void announce(std::uint32_t plan, std::uint32_t lane, wire::NamedBy named_by,
                 std::uint64_t first_position, const std::vector<Sample>& samples);
-  void cancel(std::uint32_t plan);
+
+  /// Waits until the engine knows all that was announced here, or is gone, or stopped.
+  void settle();
+
+  /// Drops what is left of a plan, or of one lane of it.
+  void cancel(std::uint32_t plan, std::uint32_t lane = UINT32_MAX);
   void tune(std::uint64_t depth, std::uint64_t buffer_bytes);
 
   /// The sample at this position of a lane that this client announced. Waits for its announcement
@@ -52,20 +61,32 @@ class Client {
   /// is read directly.
   Taken take(const Sample& sample);
 
+  /// The same, but nothing, and nothing read, when no plan of the session holds it.
+  std::optional<Taken> take_if_planned(const Sample& sample);
+
+  /// One chunk of a large sample, best in their order: bytes, or why there are none.
+  Taken take_chunk(const Large& large, std::uint64_t chunk);
+
+  /// All of a large sample, in memory of the caller's.
+  Taken gather(const Large& large);
+
  private:
   enum class Next { kTryAgain, kReadDirectly };
 
+  Hash128 name_of(const Sample& sample) const;
   Taken take_named(const Hash128& name, const Sample& sample);
+  std::optional<Taken> take_from_buffer(const Hash128& name, const Sample& sample);
   Next await(const Found& found);
   Next await_announcement(std::uint32_t seen);
   Taken use(const Found& found, const Sample& sample);
-  Taken gather(const Found& found, const Sample& sample);
+  Taken stream(const Found& found, const Sample& sample);
   Taken lease(const Found& found);
   Taken direct(const Sample& sample);
 
   std::shared_ptr<const Attachment> attachment_;
   std::function<void()> while_waiting_;
   std::atomic<bool> lost_ = false;
+  std::atomic<bool> copied_ = false, told_of_copy_ = false, told_of_gathering_ = false;
   std::atomic<std::uint32_t> announcements_ = 0;  // sent
 };
 

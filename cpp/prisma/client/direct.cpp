@@ -55,7 +55,7 @@ Result attempt(const Sample& sample) {
 
 }  // namespace
 
-std::variant<Bytes, Failure> read_directly(const Sample& sample) {
+Taken read_directly(const Sample& sample) {
   Backoff backoff;
   while (true) {
     auto result = attempt(sample);

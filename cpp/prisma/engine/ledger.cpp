@@ -301,8 +301,7 @@ void Ledger::sweep_entry(std::uint32_t entry) {
       set_phase(record, Record::Phase::kConsumed);
       if (record.place.chunk == 0) record.lane->note_taken(record.place.position);
     }
-    const bool pinned = word.pinned && (record.pins > 0 || !record.pin_seen);
-    if (word.state == EntryState::kDone && !pinned &&
+    if (word.state == EntryState::kDone && !may_be_seen_by_a_child(record, word) &&
         change(control_.entries[entry], entry_engine::reclaim)) {
       free_entry(entry);
     }
@@ -312,6 +311,13 @@ void Ledger::sweep_entry(std::uint32_t entry) {
     add(control_.header.counters.stale);
     drop(entry);
   }
+}
+
+bool Ledger::may_be_seen_by_a_child(Record& record, EntryWord word) const {
+  if (!word.pinned) return false;
+  if (record.pins > 0 || !record.pin_seen) return true;
+  if (record.free_after_drain == 0) record.free_after_drain = drains_begun_ + 1;
+  return drains_ended_ < record.free_after_drain;
 }
 
 void Ledger::cancel(Lane& lane) {
@@ -350,17 +356,19 @@ void Ledger::client_gone(ClientId client) {
   }
 }
 
-void Ledger::pin(ClientId client, std::uint32_t entry) {
-  if (entry >= kEntries || !records_[entry].live) return;
+std::optional<PinnedEntry> Ledger::pin(ClientId client, std::uint32_t entry) {
+  if (entry >= kEntries || !records_[entry].live) return {};
   const EntryWord word = unpack(control_.entries[entry].word.load(std::memory_order_acquire));
   const bool held = word.state == EntryState::kTaken || word.state == EntryState::kDone;
-  if (!held || word.client != client || !word.pinned) return;
-  records_[entry].pin_seen = true;
-  ++records_[entry].pins;
+  if (!held || word.client != client || !word.pinned) return {};
+  Record& record = records_[entry];
+  record.pin_seen = true;
+  ++record.pins;
+  return PinnedEntry{entry, record.generation};
 }
 
-void Ledger::unpin(std::uint32_t entry, std::uint32_t generation) {
-  if (is_current(entry, generation)) --records_[entry].pins;
+void Ledger::unpin(const PinnedEntry& pinned) {
+  if (is_current(pinned.entry, pinned.generation)) --records_[pinned.entry].pins;
 }
 
 bool Ledger::is_current(std::uint32_t entry, std::uint32_t generation) const {

@@ -62,9 +62,16 @@ struct Record {
   Block* block = nullptr;
   int pins = 0;
   bool pin_seen = false;
-  std::unique_ptr<Stream> stream;     // of the head of a stream
-  std::optional<std::uint32_t> head;  // of a chunk: its stream's head
+  std::uint64_t free_after_drain = 0;  // of a pinned one that was given back; 0: not yet
+  std::unique_ptr<Stream> stream;      // of the head of a stream
+  std::optional<std::uint32_t> head;   // of a chunk: its stream's head
   std::size_t live_at = 0;
+};
+
+/// An entry that a forked child may see.
+struct PinnedEntry {
+  std::uint32_t entry = 0;
+  std::uint32_t generation = 0;
 };
 
 class Ledger {
@@ -102,8 +109,16 @@ class Ledger {
 
   void cancel(Lane& lane);
   void client_gone(ClientId client);
-  void pin(ClientId client, std::uint32_t entry);
-  void unpin(std::uint32_t entry, std::uint32_t generation);
+
+  /// A forked child sees these bytes too, until they are unpinned as often. Nothing when that
+  /// client does not hold them.
+  std::optional<PinnedEntry> pin(ClientId client, std::uint32_t entry);
+  void unpin(const PinnedEntry& pinned);
+
+  /// Between these two all is looked at that clients had sent before. A pinned entry that was given
+  /// back and has no pin left is freed only after that: another pin may be on its way.
+  void begin_drain() { ++drains_begun_; }
+  void end_drain() { drains_ended_ = drains_begun_; }
 
   bool is_current(std::uint32_t entry, std::uint32_t generation) const;
   Record& record(std::uint32_t entry) { return records_[entry]; }
@@ -129,6 +144,7 @@ class Ledger {
   void end_stream(std::uint32_t head);
   void free_entry(std::uint32_t entry);
   void sweep_entry(std::uint32_t entry);
+  bool may_be_seen_by_a_child(Record& record, EntryWord word) const;
   bool evict(Block& block);
   Block* needed_last(double due);
   void wake_if_waited(std::uint32_t entry, EntryWord before);
@@ -147,6 +163,7 @@ class Ledger {
   };
   std::unordered_map<Hash128, Block*, ContentHash> by_content_;
   std::uint64_t next_ticket_ = 1;
+  std::uint64_t drains_begun_ = 0, drains_ended_ = 0;
   std::vector<const std::atomic<std::uint32_t>*> wakes_;
 };
 

@@ -87,6 +87,32 @@ void Scheduler::client_gone(ClientId client) {
   changed_.notify_all();
 }
 
+std::vector<PinnedEntry> Scheduler::pin(ClientId client, const wire::Pin& pin) {
+  const Turn turn(*this);
+  std::vector<PinnedEntry> pinned;
+  for (const std::uint32_t entry : pin.entries) {
+    if (const auto known = ledger_.pin(client, entry)) pinned.push_back(*known);
+  }
+  return pinned;
+}
+
+void Scheduler::unpin(const std::vector<PinnedEntry>& entries) {
+  const Turn turn(*this);
+  for (const PinnedEntry& entry : entries) ledger_.unpin(entry);
+  place_parked();
+  changed_.notify_all();
+}
+
+void Scheduler::begin_drain() {
+  const Turn turn(*this);
+  ledger_.begin_drain();
+}
+
+void Scheduler::end_drain() {
+  const Turn turn(*this);
+  ledger_.end_drain();
+}
+
 void Scheduler::tune(const wire::Tune& tune) {
   const Turn turn(*this);
   if (tune.depth > 0) depth_.store(tune.depth, std::memory_order_relaxed);

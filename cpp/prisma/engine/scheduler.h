@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <vector>
 
 #include "prisma/engine/ledger.h"
 #include "prisma/source/work.h"
@@ -32,6 +33,14 @@ class Scheduler final : public Work {
   void demand(const wire::Demand& demand);
   void cancel(ClientId client, const wire::Cancel& cancel);
   void client_gone(ClientId client);
+
+  /// A fork: these entries stay until they are unpinned. Gives those that the client does hold.
+  std::vector<PinnedEntry> pin(ClientId client, const wire::Pin& pin);
+  void unpin(const std::vector<PinnedEntry>& entries);
+
+  /// Around reading all that clients had sent by then.
+  void begin_drain();
+  void end_drain();
   void tune(const wire::Tune& tune);
 
   /// Somebody gave room back, or a tick went by: frees what was given back and goes on.

@@ -25,6 +25,7 @@ constexpr auto kFirstClientWithin = std::chrono::seconds(10);
 constexpr std::uint64_t kListener = 1ull << 32;
 constexpr std::uint64_t kBell = 2ull << 32;
 constexpr std::uint64_t kProcess = 3ull << 32;
+constexpr std::uint64_t kFork = 1ull << 48;  // and the number of the fork
 
 Fd watch_process(std::int64_t pid) {
   return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -63,6 +64,7 @@ void Server::run() {
     const std::chrono::duration<double> since = Clock::now() - last_tick;
     if (since >= kTick) {
       last_tick = Clock::now();
+      drain();
       control_.header.heartbeat.fetch_add(1);
       scheduler_.tick(since.count());
       each_tick_();
@@ -85,6 +87,7 @@ void Server::handle(std::uint64_t what) {
     ::eventfd_read(files_.bell.get(), &rings);
     return scheduler_.look_around();
   }
+  if ((what & kFork) != 0) return unpin(what & ~kFork);
   const auto found = connections_.find(static_cast<ClientId>(what & 0xffff));
   if (found == connections_.end()) return;
   read_all(found->second);
@@ -127,16 +130,17 @@ void Server::read_all(Connection& connection) {
       connection.gone = *trouble == wire::Trouble::kGone;
       return;
     }
-    const auto& message = std::get<wire::Received>(received).message;
-    if (!message) {
+    auto& packet = std::get<wire::Received>(received);
+    if (!packet.message) {
       connection.gone = true;  // speaks another language
       return;
     }
-    obey(connection, *message);
+    obey(connection, packet);
   }
 }
 
-void Server::obey(Connection& connection, const wire::Message& message) {
+void Server::obey(Connection& connection, wire::Received& packet) {
+  const wire::Message& message = *packet.message;
   if (const auto* hello = std::get_if<wire::Hello>(&message)) return greet(connection, *hello);
   if (!connection.greeted) return;
   if (const auto* announce = std::get_if<wire::Announce>(&message)) {
@@ -150,7 +154,35 @@ void Server::obey(Connection& connection, const wire::Message& message) {
     scheduler_.cancel(connection.id, *cancel);
   } else if (const auto* tune = std::get_if<wire::Tune>(&message)) {
     scheduler_.tune(*tune);
+  } else if (const auto* pinned = std::get_if<wire::Pin>(&message)) {
+    pin(connection, *pinned, std::move(packet.descriptors));
   }
+}
+
+/// Without the descriptor (this process had none left to take it) nothing tells when the child has
+/// let go: the entries stay as long as this engine.
+void Server::pin(Connection& connection, const wire::Pin& pin, std::vector<Fd> ends) {
+  std::vector<PinnedEntry> entries = scheduler_.pin(connection.id, pin);
+  if (ends.size() != 1 || entries.empty()) return;
+  const std::uint64_t fork = next_fork_++;
+  Inherited& inherited = inherited_[fork];
+  inherited = {std::move(ends.front()), std::move(entries)};
+  watch(inherited.end, kFork | fork);
+}
+
+void Server::unpin(std::uint64_t fork) {
+  const auto found = inherited_.find(fork);
+  if (found == inherited_.end()) return;
+  scheduler_.unpin(found->second.entries);
+  inherited_.erase(found);
+}
+
+/// Reads all that was sent before now, whoever sent it, so that a pinned entry which is given back
+/// and of which nobody speaks any more can go.
+void Server::drain() {
+  scheduler_.begin_drain();
+  for (auto& [number, connection] : connections_) read_all(connection);
+  scheduler_.end_drain();
 }
 
 void Server::greet(Connection& connection, const wire::Hello& hello) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <vector>
 
 #include "prisma/base/fd.h"
 #include "prisma/engine/scheduler.h"
@@ -48,11 +49,20 @@ class Server {
     bool gone = false;
   };
 
+  /// What a forked child may still see, until the other end of `end` is closed.
+  struct Inherited {
+    Fd end;
+    std::vector<PinnedEntry> entries;
+  };
+
   void watch(const Fd& fd, std::uint64_t what);
   void accept_all();
   void handle(std::uint64_t what);
   void read_all(Connection& connection);
-  void obey(Connection& connection, const wire::Message& message);
+  void obey(Connection& connection, wire::Received& packet);
+  void pin(Connection& connection, const wire::Pin& pin, std::vector<Fd> ends);
+  void unpin(std::uint64_t fork);
+  void drain();
   void greet(Connection& connection, const wire::Hello& hello);
   void bury_the_gone();
   ClientId free_number() const;
@@ -64,6 +74,8 @@ class Server {
   std::function<void()> each_tick_;
   Fd events_;
   std::map<ClientId, Connection> connections_;
+  std::map<std::uint64_t, Inherited> inherited_;  // by a number of the fork
+  std::uint64_t next_fork_ = 1;
   std::uint64_t next_session_ = 1;
   bool had_clients_ = false;
 };
