@@ -2,17 +2,23 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "prisma/base/failure.h"
 #include "prisma/base/units.h"
 #include "prisma/client/client.h"
 #include "prisma/engine/engine.h"
@@ -75,7 +81,7 @@ class Together : public ::testing::Test {
 
   static std::string text_of(Client& client, const Taken& taken) {
     const auto* large = std::get_if<Large>(&taken);
-    return text_of(large != nullptr ? client.gather(*large) : taken);
+    return large != nullptr ? text_of(client.gather(*large)) : text_of(taken);
   }
 
   static std::string text_of(const Taken& taken) {
@@ -217,6 +223,96 @@ TEST_F(Together, ACancelledPlanLeavesRoomForTheNext) {
     ASSERT_EQ(text_of(engine.client().take(plan, 0, 0, samples[0])), content(0, 60'000));
     engine.client().cancel(plan);
   }
+}
+
+/// What a child process does; the test goes on when it has begun, and ends it when it is destroyed.
+class Child {
+ public:
+  /// `task` gets a function that waits until the parent lets it go on.
+  explicit Child(const std::function<int(const std::function<void()>&)>& task) {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) throw_errno("pipe");
+    const Fd theirs(ends[0]);
+    go_on_ = Fd(ends[1]);
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    go_on_.reset();
+    ::_exit(task([&] {
+      char byte = 0;
+      while (::read(theirs.get(), &byte, 1) < 0 && errno == EINTR) {
+      }
+    }));
+  }
+  int finish() {
+    go_on_.reset();
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    return WEXITSTATUS(status);
+  }
+
+ private:
+  Fd go_on_;
+  pid_t pid_ = 0;
+};
+
+TEST_F(Together, AForkedChildStillSeesWhatItsParentHeldAndReleased) {
+  RunningEngine engine({512_KiB, 512_KiB, 4});
+  const auto samples = files(60, 50'000);
+  Client& client = engine.client();
+  client.announce(1, 0, wire::NamedBy::kPosition, 0, samples);
+  std::optional<Taken> first = client.take(1, 0, 0, samples[0]);
+  ASSERT_TRUE(std::get<Bytes>(*first).is_shared());
+  Child child([&](const auto& wait) {
+    wait();  // meanwhile the parent has let go of it and gone through the buffer many times
+    return text_of(*first) == content(0, 50'000) ? 0 : 1;
+  });
+  first.reset();
+  for (std::size_t i = 1; i < samples.size(); ++i) {
+    ASSERT_EQ(text_of(client.take(1, 0, i, samples[i])), content(i, 50'000)) << i;
+  }
+  EXPECT_EQ(child.finish(), 0);
+}
+
+TEST_F(Together, RoomThatAChildHeldComesBackWhenItHasEnded) {
+  RunningEngine engine({512_KiB, 512_KiB, 4});
+  const auto samples = files(8, 60'000);
+  Client& client = engine.client();
+  for (std::uint32_t plan = 0; plan < 10; ++plan) {
+    client.announce(plan, 0, wire::NamedBy::kPosition, 0, samples);
+    std::vector<Taken> held;
+    for (std::size_t i = 0; i < 3; ++i) held.push_back(client.take(plan, 0, i, samples[i]));
+    Child child([](const auto& wait) { return wait(), 0; });
+    held.clear();
+    ASSERT_EQ(child.finish(), 0);
+    client.cancel(plan);
+    client.settle();
+  }
+  // All of it is free again: as much as the buffer has finds room at once.
+  const auto& used = client.engine().counters.used_bytes;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (used.load() > 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(used.load(), 0u);
+}
+
+TEST_F(Together, AForkedChildReadsDirectlyAndReleasesNothingOfItsParents) {
+  RunningEngine engine({8_MiB, 8_MiB, 4});
+  const auto samples = files(4, 50'000);
+  Client& client = engine.client();
+  client.announce(1, 0, wire::NamedBy::kPosition, 0, samples);
+  std::optional<Taken> first = client.take(1, 0, 0, samples[0]);
+  Child child([&](const auto&) {
+    const bool shared = std::get<Bytes>(*first).is_shared();
+    first.reset();
+    const Taken again = client.take(1, 0, 1, samples[1]);
+    const bool direct = !std::get<Bytes>(again).is_shared();
+    return shared && direct && !client.is_ours() && text_of(again) == content(1, 50'000) ? 0 : 1;
+  });
+  EXPECT_EQ(child.finish(), 0);
+  EXPECT_EQ(text_of(*first), content(0, 50'000));
+  EXPECT_EQ(client.engine().leased_bytes.load(), 50'000u);
+  EXPECT_TRUE(std::get<Bytes>(client.take(1, 0, 1, samples[1])).is_shared());
 }
 
 TEST_F(Together, FiftyRandomPlansEqualAPlainLoop) {
