@@ -17,7 +17,7 @@ export PYTHON
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test wheel docs lint format types native pytest stubs build clean \
+.PHONY: help demo test bench wheel docs lint format types native pytest stubs build clean \
         system-build system-test
 
 help:  ## this list
@@ -34,6 +34,9 @@ pytest: $(VENV)/test.stamp $(VENV)/package.stamp  ## only the Python tests
 
 native: $(VENV)/test.stamp  ## only the C++ tests: release, asan, tsan
 	$(NOX) -s native -- $(ARGS)
+
+bench: $(VENV)/test.stamp $(VENV)/package.stamp  ## the figures, row by row: ARGS="cold-110k", ARGS=--help
+	$(NOX) -s bench -- $(ARGS)
 
 wheel: $(VENV)/test.stamp  ## a wheel per Python of this machine, each tried in an empty environment
 	$(NOX) -s wheel -- $(ARGS)

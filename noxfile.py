@@ -105,6 +105,12 @@ def stubs(session: nox.Session) -> None:
 
 
 @nox.session
+def bench(session: nox.Session) -> None:
+    """The figures; arguments after -- name rows, see benchmarks/__main__.py."""
+    clean(session, sys.executable, "-m", "benchmarks", *session.posargs)
+
+
+@nox.session
 def wheel(session: nox.Session) -> None:
     """A wheel per Python of this machine, each tried in an empty environment."""
     clean(session, sys.executable, "tools/wheels.py", *session.posargs)

@@ -1,10 +1,14 @@
-# prisma-rawread: the fastest plain parallel reader we can write, the limit that benchmarks divide by.
+# What benchmarks are made of:
+#   prisma-rawread  the fastest plain parallel reader we can write, the limit that they divide by
+#   prisma_touch    a Python module that reads one byte of every page of a buffer
+#   prisma-takes    times takes of ready samples in C++
 include_guard(GLOBAL)
 
-file(GLOB prisma_rawread_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/benchmarks/rawread/*.cpp")
-if(prisma_rawread_sources)
-  add_executable(prisma-rawread ${prisma_rawread_sources})
-  target_include_directories(prisma-rawread PRIVATE "${PROJECT_SOURCE_DIR}/cpp")
-  target_link_libraries(prisma-rawread PRIVATE prisma_core)
-  prisma_compile(prisma-rawread)
-endif()
+set(prisma_bench_native "${PROJECT_SOURCE_DIR}/benchmarks/native")
+
+add_executable(prisma-rawread "${prisma_bench_native}/rawread.cpp")
+prisma_compile(prisma-rawread)
+
+find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+Python_add_library(prisma_touch MODULE WITH_SOABI "${prisma_bench_native}/touch.cpp")
+prisma_compile(prisma_touch)

@@ -1,0 +1,1 @@
+"""What PRISMA is measured by: workloads, contenders, storage, and the rule that judges."""

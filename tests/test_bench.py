@@ -1,0 +1,204 @@
+"""The bench itself: a small row runs, and the numbers that it rests on are right."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from prismaio.testing import residency
+
+from benchmarks import building, memory, meter, workload
+from benchmarks.building import ROOT
+from benchmarks.dataset import DataSet, provide
+from benchmarks.job import write_list
+from benchmarks.storage import StorageError, rawread, storage_of
+
+needs_tomllib = pytest.mark.skipif(sys.version_info < (3, 11), reason="workloads are TOML")
+
+SPIN = """
+import os, sys, time
+def spin(seconds):
+    while time.process_time() < seconds: pass
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built() -> None:
+    building.build("prisma-rawread", "prisma_touch")
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PRISMAIO_BENCH_DATA", str(tmp_path / "data"))
+    return provide(DataSet(files=20, mean_bytes=30_000))
+
+
+def listed(data: Path, tmp_path: Path) -> Path:
+    paths = [str(path) for path in sorted(data.glob("*/*.bin"))]
+    write_list(tmp_path / "list", paths)
+    return tmp_path / "list"
+
+
+def python(program: str) -> list[str]:
+    return [sys.executable, "-c", SPIN + program]
+
+
+@needs_tomllib
+def test_one_command_runs_a_small_row_and_leaves_its_figures(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks", "cold-110k", "--quick"]
+    command += ["--only", "prisma,plain", "--results", str(tmp_path)]
+    environment = {"PRISMAIO_BENCH_DATA": str(tmp_path / "data"), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert "prisma wall_s ÷ limit:" in done.stdout
+    found = json.loads((tmp_path / "cold-110k.json").read_text())
+    assert found["absent"] == {}
+    assert found["same_bytes"] == {"prisma": True, "plain": True}
+    figures = {name: rounds["0"] for name, rounds in found["figures"].items()}
+    assert set(figures) == {"limit:1", "limit:64", "prisma", "plain"}
+    assert len({one["bytes"] for one in figures.values()}) == 1
+    assert figures["prisma"]["first_s"] <= figures["prisma"]["wall_s"]
+    assert figures["prisma"]["reads_in_flight_max"] >= 1
+    assert all(one["resident_before"] <= 0.001 for one in figures.values())
+
+
+def test_cpu_of_a_command_its_children_and_its_orphans_is_counted() -> None:
+    program = """
+if os.fork():
+    os.wait()       # a child that is waited for
+    spin(0.2)
+elif os.fork():
+    spin(0.2)       # which leaves behind ...
+else:
+    os.setsid()
+    os.close(1)
+    os.close(2)
+    spin(0.4)       # ... an orphan that goes on longer
+"""
+    finished = meter.run(python(program), cwd=ROOT, timeout_s=20)
+    assert finished.status == 0, finished.complaints
+    assert finished.left_over == []
+    assert 0.4 <= finished.cpu_s < 0.7
+    assert 0.4 <= finished.orphans_cpu_s < 0.6
+
+
+def test_a_command_that_hangs_is_ended() -> None:
+    finished = meter.run(python("import signal; signal.pause()"), cwd=ROOT, timeout_s=0.5)
+    assert finished.status == -9
+
+
+def test_what_a_command_leaves_running_is_found_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meter, "_ORPHANS_END_WITHIN_S", 0.2)
+    program = """
+import signal
+if not os.fork():
+    os.setsid()
+    os.close(1)
+    os.close(2)
+    signal.pause()
+"""
+    finished = meter.run(python(program), cwd=ROOT, timeout_s=20)
+    assert len(finished.left_over) == 1
+    assert not Path(f"/proc/{finished.left_over[0]}").exists()
+
+
+def test_memory_counts_private_pages_of_each_process_and_shared_files_once() -> None:
+    program = """
+import mmap
+fd = os.memfd_create("shared")
+os.ftruncate(fd, 64 << 20)
+print("attached", flush=True)
+sys.stdin.readline()
+shared = mmap.mmap(fd, 64 << 20)
+shared.write(bytes(16 << 20))              # 16 MiB that two processes see ...
+ours, theirs = os.pipe(), os.pipe()
+child = os.fork()
+private = bytearray(b"x") * (8 << 20)      # ... and 8 MiB of each one's own
+if child == 0:
+    seen = sum(shared[i] for i in range(0, 16 << 20, 4096))
+    os.close(theirs[1])
+    os.write(ours[1], b"!")
+    os.read(theirs[0], 1)
+    os._exit(0)
+os.read(ours[0], 1)
+print("grown", flush=True)
+sys.stdin.readline()
+os.close(theirs[1])
+os.wait()
+"""
+    watch = memory.MemoryWatch()
+    held: list[int] = []
+
+    def on_line(line: str, answer: meter.Answer) -> None:
+        held.append(watch.now_bytes())
+        answer()
+
+    with watch:
+        finished = meter.run(python(program), cwd=ROOT, timeout_s=20, on_line=on_line)
+    assert finished.status == 0, finished.complaints
+    assert (held[1] - held[0]) / (1 << 20) == pytest.approx(32, abs=3)
+    assert watch.peak_processes == 2
+
+
+def test_cold_is_cold_and_warm_is_warm(data: Path, tmp_path: Path) -> None:
+    files = sorted(data.glob("*/*.bin"))
+    warm = storage_of("warm")(data, listed(data, tmp_path), {})
+    cold = storage_of("cold")(data, listed(data, tmp_path), {})
+    assert warm.prepare() == {"resident_before": 1.0}
+    assert [residency(path) for path in files] == [1.0] * len(files)
+    assert cold.prepare() == {"resident_before": 0.0}
+    assert [residency(path) for path in files] == [0.0] * len(files)
+
+
+def test_storage_that_does_not_become_cold_is_no_storage_for_a_cold_row(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cold = storage_of("cold")(data, listed(data, tmp_path), {})
+    monkeypatch.setattr(cold, "resident_share", lambda: 0.5)
+    with pytest.raises(StorageError, match="50"):
+        cold.prepare()
+
+
+def test_the_raw_reader_reads_every_byte(data: Path, tmp_path: Path) -> None:
+    found = rawread("read", 3, listed(data, tmp_path))
+    assert found["bytes"] == sum(path.stat().st_size for path in data.glob("*/*.bin"))
+    assert found["samples"] == 20
+
+
+def test_data_sets_are_the_same_whenever_they_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = []
+    for name in ("one", "two"):
+        monkeypatch.setenv("PRISMAIO_BENCH_DATA", str(tmp_path / name))
+        folder = provide(DataSet(files=5, mean_bytes=1000))
+        contents.append([path.read_bytes() for path in sorted(folder.glob("*/*.bin"))])
+    assert contents[0] == contents[1]
+    assert len(set(contents[0])) == 5
+
+
+def test_sizes_have_the_mean_that_was_asked_for() -> None:
+    sizes = DataSet(files=20_000, mean_bytes=110_000).sizes()
+    assert sum(sizes) / len(sizes) == pytest.approx(110_000, rel=0.02)
+
+
+@needs_tomllib
+@pytest.mark.parametrize("name", workload.rows())
+def test_every_row_can_be_read(name: str) -> None:
+    row = workload.row(name)
+    storage_of(row.storage)
+    for bar in row.bars:
+        assert bar.contender in row.contenders
+        assert bar.against in {"", "limit", *row.contenders}
+        assert bar.against != "limit" or row.limit_threads
+
+
+def test_a_row_that_does_not_exist_is_named() -> None:
+    with pytest.raises(ValueError, match="cold-110k"):
+        workload.row("cold")
