@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "prisma/client/direct.h"
 #include "rooms.h"
 
 namespace nb = nanobind;
@@ -198,6 +199,17 @@ std::optional<HeldSample> take_planned(nb::object self, nb::bytes path, std::uin
   return held_or_raised(std::move(*taken), std::move(sample), 0, std::move(self));
 }
 
+HeldSample read_file(nb::bytes path, std::uint64_t offset, std::uint64_t length,
+                     std::uint64_t position) {
+  Sample sample = sample_of(path, offset, length);
+  Taken taken = [&] {
+    const nb::gil_scoped_release no_gil;
+    return read_directly(sample);
+  }();
+  if (const auto* failure = std::get_if<Failure>(&taken)) raise(*failure);
+  return {std::move(taken), std::move(sample), position, nb::none()};
+}
+
 void announce(Client& client, std::uint32_t plan, std::uint32_t lane, std::uint64_t first_position,
               nb::list samples, bool by_path) {
   std::vector<Sample> list;
@@ -287,6 +299,11 @@ void bind_client(nb::module_& m) {
           "is_large", [](const HeldSample& sample) { return sample.large() != nullptr; },
           "Whether it is too large for the buffer in one piece. Asking for all of its bytes at "
           "once brings them together in this process's memory.");
+
+  m.def("read_directly", &read_file, "path"_a, "offset"_a, "length"_a, "position"_a = 0,
+        nb::sig("def read_directly(path: bytes, offset: int, length: int, position: int = 0) -> "
+                "Sample"),
+        "A sample of this process's own, without an engine.");
 
   nb::class_<Client>(m, "Client", "One process's connection to an engine.")
       .def(nb::new_(&attach), "address"_a, "session"_a = 0, "Raises OSError when none answers.")

@@ -53,6 +53,9 @@ class Sample:
         Whether it is too large for the buffer in one piece. Asking for all of its bytes at once brings them together in this process's memory.
         """
 
+def read_directly(path: bytes, offset: int, length: int, position: int = 0) -> Sample:
+    """A sample of this process's own, without an engine."""
+
 class Client:
     """One process's connection to an engine."""
 
