@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Protocol
 
+import prismaio
 import pytest
 
 
@@ -22,6 +24,31 @@ def pytest_configure(config: pytest.Config) -> None:
     """Keeps the settings of whoever runs the tests out of them."""
     for name in [name for name in os.environ if name.startswith("PRISMAIO_")]:
         del os.environ[name]
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process, other than one whose status nobody has taken yet."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """300 files of 0 to 29,900 bytes."""
+    paths = [tmp_path / f"{number:03}" for number in range(300)]
+    for number, path in enumerate(paths):
+        path.write_bytes(os.urandom(100 * number))
+    return paths
+
+
+@pytest.fixture
+def prisma() -> Iterator[prismaio.Prisma]:
+    """A connection to an engine of this test's own."""
+    with prismaio.connect(memory="16MiB", depth=4) as connected:
+        yield connected
 
 
 @pytest.fixture

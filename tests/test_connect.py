@@ -5,41 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import prismaio
 import pytest
-
-
-def wait_until(condition: Callable[[], bool], limit_s: float = 5) -> bool:
-    deadline = time.monotonic() + limit_s
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return condition()
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> list[Path]:
-    paths = [tmp_path / f"{number:03}" for number in range(300)]
-    for number, path in enumerate(paths):
-        path.write_bytes(os.urandom(100 * number))
-    return paths
-
-
-@pytest.fixture
-def prisma() -> Iterator[prismaio.Prisma]:
-    with prismaio.connect(memory="16MiB", depth=4) as connected:
-        yield connected
+from conftest import Eventually, is_alive
+from prismaio import _core
 
 
 def test_samples_come_in_their_order_byte_for_byte(
@@ -67,14 +40,63 @@ def test_views_outlive_the_iteration_and_the_connection(files: list[Path]) -> No
     assert [bytes(view) for view in views] == [path.read_bytes() for path in files[:50]]
 
 
-def test_a_missing_file_raises_what_open_would(prisma: prismaio.Prisma, tmp_path: Path) -> None:
-    there, absent = tmp_path / "there", tmp_path / "absent"
-    there.write_bytes(b"there")
-    plan = prisma.iterate([there, absent])
-    assert bytes(next(plan)) == b"there"
-    with pytest.raises(FileNotFoundError) as failure:
-        next(plan)
-    assert failure.value.filename == str(absent)
+def test_an_unreadable_sample_raises_what_open_would_at_its_place(
+    prisma: prismaio.Prisma, files: list[Path], tmp_path: Path
+) -> None:
+    absent, folder, through = tmp_path / "absent", tmp_path / "folder", files[3] / "below"
+    folder.mkdir()
+    plan = [files[1], absent, files[2], folder, through, files[3]]
+    read = prisma.iterate(plan)
+    for path in plan:
+        if path in files:
+            assert bytes(next(read)) == path.read_bytes()
+            continue
+        with pytest.raises(OSError) as expected:  # noqa: PT011 - which one is the point
+            path.read_bytes()
+        with pytest.raises(type(expected.value)) as failure:
+            next(read)
+        assert failure.value.errno == expected.value.errno
+        assert failure.value.filename == str(path)
+    with pytest.raises(StopIteration):
+        next(read)
+
+
+def test_what_cannot_be_read_is_left_out_if_asked_for(
+    prisma: prismaio.Prisma, files: list[Path], tmp_path: Path
+) -> None:
+    absent = tmp_path / "absent"
+    read = prisma.iterate([absent, files[1], absent, tmp_path, files[2]], on_error="skip")
+    assert [(sample.position, len(sample)) for sample in read] == [(1, 100), (4, 200)]
+    assert [(skip.position, skip.path) for skip in read.skipped] == [
+        (0, str(absent)),
+        (2, str(absent)),
+        (3, str(tmp_path)),
+    ]
+    assert [type(skip.error) for skip in read.skipped] == [
+        FileNotFoundError,
+        FileNotFoundError,
+        IsADirectoryError,
+    ]
+    assert prisma.stats()["skipped"] == 3
+
+
+def test_what_cannot_be_read_is_replaced_if_asked_for(
+    prisma: prismaio.Prisma, files: list[Path], tmp_path: Path
+) -> None:
+    absent = tmp_path / "absent"
+    read = prisma.iterate(
+        [files[1], absent, files[2]], on_error=lambda path, error: f"{path}: {error.errno}".encode()
+    )
+    assert [bytes(sample) for sample in read] == [
+        files[1].read_bytes(),
+        f"{absent}: 2".encode(),
+        files[2].read_bytes(),
+    ]
+
+
+def test_another_way_with_errors_is_named(prisma: prismaio.Prisma) -> None:
+    with pytest.raises(ValueError, match=r"on_error='ignore'.*skip"):
+        prisma.iterate([], on_error="ignore")  # type: ignore[arg-type]
 
 
 def test_names_of_any_bytes_are_read(prisma: prismaio.Prisma, tmp_path: Path) -> None:
@@ -84,11 +106,13 @@ def test_names_of_any_bytes_are_read(prisma: prismaio.Prisma, tmp_path: Path) ->
     assert bytes(next(prisma.iterate([name]))) == b"odd"
 
 
-def test_an_endless_plan_can_be_left(prisma: prismaio.Prisma, files: list[Path]) -> None:
+def test_an_endless_plan_can_be_left(
+    prisma: prismaio.Prisma, files: list[Path], eventually: Eventually
+) -> None:
     for _ in range(20):
         read = itertools.islice(prisma.iterate(itertools.cycle(files)), 3)
         assert [bytes(sample) for sample in read] == [path.read_bytes() for path in files[:3]]
-    assert wait_until(lambda: prisma.stats()["used_bytes"] == 0)
+    eventually(lambda: prisma.stats()["used_bytes"] == 0, "the end of all room taken")
 
 
 def test_what_a_plan_raises_comes_after_the_samples_before_it(
@@ -109,31 +133,116 @@ def test_a_range_of_an_unplanned_file_is_read(prisma: prismaio.Prisma, files: li
     assert bytes(prisma.read(files[9], 10, 20)) == files[9].read_bytes()[10:30]
 
 
+def test_ranges_are_read_as_such(prisma: prismaio.Prisma, files: list[Path]) -> None:
+    plan: list[tuple[Path, int] | tuple[Path, int, int | None]]
+    plan = [(files[9], 10, 20), (files[9], 890), (files[9], 890, 100), (files[9], 2000, None)]
+    whole = files[9].read_bytes()
+    read = [bytes(sample) for sample in prisma.iterate(plan)]
+    assert read == [whole[10:30], whole[890:], whole[890:], b""]
+
+
+@pytest.mark.parametrize(
+    ("item", "kind", "why"),
+    [
+        (5, TypeError, r"plan position 2: 5 \(int\) is neither a path nor"),
+        (None, TypeError, "plan position 2: None"),
+        (("x", 1, 2, 3), TypeError, "plan position 2: .* is neither"),
+        (("x", "1"), TypeError, "plan position 2: .* is neither"),
+        (("x", -1), ValueError, "plan position 2: .*range"),
+        ("a\0b", ValueError, "plan position 2: .*null byte"),
+    ],
+)
+def test_what_is_no_path_is_named_with_its_position(
+    prisma: prismaio.Prisma, files: list[Path], item: object, kind: type[Exception], why: str
+) -> None:
+    read = prisma.iterate([*files[:2], item])  # type: ignore[list-item]
+    assert len(next(read)) == 0
+    assert len(next(read)) == 100
+    with pytest.raises(kind, match=why):
+        next(read)
+
+
+@pytest.mark.parametrize("paths", ["/one/path", b"/one", Path("/one"), 7])
+def test_one_path_is_no_plan(prisma: prismaio.Prisma, paths: object) -> None:
+    with pytest.raises(TypeError, match="iterable of paths"):
+        prisma.iterate(paths)  # type: ignore[arg-type]
+
+
+def test_a_relative_path_means_what_it_means_when_it_is_drawn(
+    prisma: prismaio.Prisma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+
+    def plan() -> Iterator[str]:
+        for name in ("one", "two"):
+            monkeypatch.chdir(tmp_path / name)
+            yield "file"
+
+    assert [bytes(sample) for sample in prisma.iterate(plan())] == [b"one", b"two"]
+
+
+def test_a_plan_is_drawn_no_further_than_a_window_ahead(files: list[Path]) -> None:
+    drawn = 0
+
+    def plan() -> Iterator[Path]:
+        nonlocal drawn
+        for path in itertools.cycle(files):
+            drawn += 1
+            yield path
+
+    with prismaio.connect(memory="16MiB", lookahead=100) as prisma:
+        for used, _ in enumerate(itertools.islice(prisma.iterate(plan()), 500), 1):
+            assert drawn <= used + 100
+
+
+def test_an_interrupted_sample_is_not_lost(
+    prisma: prismaio.Prisma, files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = prisma.iterate(files[:3])
+
+    class Interrupted(_core.Client):
+        def take_at(self, *_: object) -> _core.Sample:
+            raise KeyboardInterrupt
+
+    next(read)
+    client = prisma._connection.client()
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(prisma._connection, "client", lambda: Interrupted.__new__(Interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            next(read)
+    assert prisma._connection.client() is client
+    assert [sample.position for sample in read] == [1, 2]
+
+
+def test_several_threads_share_an_iteration(prisma: prismaio.Prisma, files: list[Path]) -> None:
+    read = prisma.iterate(files * 5)
+    with ThreadPoolExecutor(4) as pool:
+        parts = pool.map(lambda _: [(s.position, bytes(s)) for s in read], range(4))
+        got = sorted(itertools.chain.from_iterable(parts))
+    assert got == [(at, path.read_bytes()) for at, path in enumerate(files * 5)]
+
+
 def test_a_file_larger_than_the_memory_goes_through_it(tmp_path: Path) -> None:
     large = tmp_path / "large"
     large.write_bytes(os.urandom(5 << 20))
     with prismaio.connect(memory="1MiB") as prisma:
-        assert bytes(next(prisma.iterate([large]))) == large.read_bytes()
+        (sample,) = prisma.iterate([large])
+        assert b"".join(sample.chunks()) == large.read_bytes()
 
 
-def test_a_killed_engine_costs_no_sample(prisma: prismaio.Prisma, files: list[Path]) -> None:
-    read = []
-    for sample in prisma.iterate(files):
-        read.append(bytes(sample))
-        if len(read) == 100:
-            os.kill(prisma.stats()["engine_pid"], signal.SIGKILL)
-    assert read == [path.read_bytes() for path in files]
-
-
-def test_the_engine_ends_with_its_last_client(files: list[Path]) -> None:
+def test_the_engine_ends_with_its_last_client(files: list[Path], eventually: Eventually) -> None:
     with prismaio.connect(memory="16MiB") as prisma:
         next(prisma.iterate(files))
         pid = prisma.stats()["engine_pid"]
         assert is_alive(pid)
-    assert wait_until(lambda: not is_alive(pid), 3)
+    eventually(lambda: not is_alive(pid), "the end of the engine", 3)
 
 
-def test_the_engine_ends_when_its_program_is_killed(files: list[Path]) -> None:
+def test_the_engine_ends_when_its_program_is_killed(
+    files: list[Path], eventually: Eventually
+) -> None:
     inlet, outlet = os.pipe()
     child = os.fork()
     if child == 0:
@@ -144,21 +253,7 @@ def test_the_engine_ends_when_its_program_is_killed(files: list[Path]) -> None:
     engine = int(os.read(inlet, 20))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    assert wait_until(lambda: not is_alive(engine), 3)
-
-
-def test_a_forked_child_reads_directly_and_disturbs_nobody(
-    prisma: prismaio.Prisma, files: list[Path]
-) -> None:
-    plan = prisma.iterate(files)
-    next(plan)
-    child = os.fork()
-    if child == 0:
-        same = all(bytes(prisma.read(path)) == path.read_bytes() for path in files)
-        os._exit(0 if same else 1)
-    rest = [bytes(sample) for sample in plan]
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert rest == [path.read_bytes() for path in files[1:]]
+    eventually(lambda: not is_alive(engine), "the end of the engine", 3)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +270,36 @@ def test_a_forked_child_reads_directly_and_disturbs_nobody(
 def test_an_impossible_setting_is_named(setting: dict[str, object]) -> None:
     with pytest.raises(prismaio.SettingError, match=next(iter(setting))):
         prismaio.connect(**setting)  # type: ignore[arg-type]
+
+
+def test_knobs_are_set_while_running(prisma: prismaio.Prisma, eventually: Eventually) -> None:
+    prisma.tune(depth=7, buffer_bytes="8MiB")
+    eventually(lambda: prisma.stats()["depth"] == 7)
+    assert prisma.stats()["buffer_bytes"] == 8 << 20
+    for knobs in ({"depth": 0}, {"depth": -1}, {"buffer_bytes": 1}, {"buffer_bytes": "much"}):
+        with pytest.raises(prismaio.SettingError, match=f"^{next(iter(knobs))}="):
+            prisma.tune(**knobs)
+
+
+def test_settings_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, files: list[Path]
+) -> None:
+    monkeypatch.setenv("PRISMAIO_MEMORY", "3MiB")
+    monkeypatch.setenv("PRISMAIO_DEPTH", "5")
+    with prismaio.connect(depth=6) as prisma:
+        assert prisma.stats()["buffer_bytes"] == 3 << 20
+        assert prisma.stats()["depth"] == 6
+    monkeypatch.setenv("PRISMAIO_DETPH", "5")
+    with pytest.raises(prismaio.SettingError, match="did you mean PRISMAIO_DEPTH"):
+        prismaio.connect()
+
+
+def test_two_connections_of_a_program_share_its_engine_and_later_ones_have_another() -> None:
+    with prismaio.connect(memory="16MiB") as one, prismaio.connect(memory="4MiB") as two:
+        assert one.stats()["engine_pid"] == two.stats()["engine_pid"]
+        assert two.stats()["buffer_bytes"] == 16 << 20
+    with prismaio.connect(memory="4MiB") as three:
+        assert three.stats()["buffer_bytes"] == 4 << 20
 
 
 def test_a_closed_connection_says_so(files: list[Path]) -> None:

@@ -14,12 +14,18 @@ from pathlib import Path
 
 import pytest
 from conftest import Eventually
-from prismaio import _core, launch
+from prismaio import _core, launch, program
 from prismaio.errors import PrismaError, SettingError
 from prismaio.launch import attach, find_or_start, job_address, reap
 from prismaio.settings import Settings, resolve
 
-JOB_VARIABLES = ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "MASTER_ADDR", "MASTER_PORT")
+JOB_VARIABLES = (
+    program.VARIABLE,
+    "TORCHELASTIC_RUN_ID",
+    "SLURM_JOB_ID",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+)
 NOBODY = 65534
 # Joins its job's engine, says which, and stays until its standard input ends.
 MEMBER = """
@@ -59,23 +65,9 @@ def _no_job(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def engine_pid(settings: Settings, _no_job: None) -> Iterator[int]:
     """A running engine."""
-    client, _ = attach(settings, connect)
+    client, _ = attach(settings, _core.Client)
     yield pid_of(client)
     del client
-
-
-def connect(address: str) -> _core.Client:
-    """A client, or the OSError that says why not.
-
-    The binding says it with a RuntimeError so far; what it says is the system's own words.
-    """
-    try:
-        return _core.Client(address)
-    except RuntimeError as error:
-        for number in (errno.EACCES, errno.ECONNREFUSED, errno.ECONNRESET):
-            if os.strerror(number) in str(error):
-                raise OSError(number, str(error)) from error
-        raise
 
 
 def pid_of(client: _core.Client) -> int:
@@ -121,7 +113,7 @@ def names_in(process: int) -> list[str]:
 
 @pytest.mark.usefixtures("_no_job")
 def test_without_a_job_each_program_has_an_engine_of_its_own(settings: Settings) -> None:
-    first, second = (attach(settings, connect) for _ in range(2))
+    first, second = (attach(settings, _core.Client) for _ in range(2))
     assert first[1].started
     assert second[1].started
     assert pid_of(first[0]) != pid_of(second[0])
@@ -156,7 +148,7 @@ def test_the_engine_inherits_no_descriptor_but_its_socket(
         os.set_inheritable(file.fileno(), True)
         inlet, outlet = os.pipe()
         os.set_inheritable(outlet, True)
-        client, _ = attach(settings, connect)
+        client, _ = attach(settings, _core.Client)
         held = names_in(pid_of(client))
     ours = {file.name, *(f"pipe:[{os.fstat(end).st_ino}]" for end in (inlet, outlet))}
     assert held.count(os.devnull) == 3
@@ -177,7 +169,7 @@ def test_a_pipe_ends_with_its_program_though_the_engine_lives_on(
         program.stdin.write(b"\n")
         program.stdin.flush()
         pid, _ = json.loads(program.stdout.readline())
-        client, found = attach(settings, connect)
+        client, found = attach(settings, _core.Client)
         assert (found.address, pid_of(client)) == (job, pid)
         program.stdin.close()
         assert program.stdout.read() == b""  # waits for ever if the engine holds the pipe
@@ -197,7 +189,7 @@ def test_an_engine_can_be_terminated_whatever_its_program_does_with_signals(
     handler = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     try:
-        client, _ = attach(settings, connect)
+        client, _ = attach(settings, _core.Client)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGTERM, handler)
@@ -215,7 +207,7 @@ def test_the_engine_runs_none_of_the_users_modules(
         (tmp_path / f"{name}.py").write_text(f"open({str(ran)!r}, 'w')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    attach(settings, connect)
+    attach(settings, _core.Client)
     assert not ran.exists()
 
 
@@ -224,7 +216,7 @@ def test_the_engine_keeps_the_environment(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     monkeypatch.setenv("PRISMAIO_BENCH_RUN", "this one")
-    client, _ = attach(settings, connect)
+    client, _ = attach(settings, _core.Client)
     environment = Path(f"/proc/{pid_of(client)}/environ").read_bytes().split(b"\0")
     assert b"PRISMAIO_BENCH_RUN=this one" in environment
 
@@ -249,7 +241,7 @@ def test_a_split_installation_is_found_whole(
     engine = sources / "_engine.py"
     engine.write_text(launch.ENGINE_SCRIPT.read_text())
     monkeypatch.setattr(launch, "__file__", str(sources / "launch.py"))
-    client, _ = attach(settings, connect, script=engine)
+    client, _ = attach(settings, _core.Client, script=engine)
     command = Path(f"/proc/{pid_of(client)}/cmdline").read_text()
     assert str(sources) in command
     assert str(Path(_core.__file__).parent) in command
@@ -286,11 +278,11 @@ def test_eight_processes_of_a_job_that_start_at_once_share_one_engine(job: str) 
 def test_an_engine_that_was_killed_is_followed_by_another(
     job: str, settings: Settings, eventually: Eventually
 ) -> None:
-    client, first = attach(settings, connect)
+    client, first = attach(settings, _core.Client)
     killed = pid_of(client)
     os.kill(killed, signal.SIGKILL)
     eventually(lambda: is_gone(killed), "the end of the engine")
-    client, second = attach(settings, connect)
+    client, second = attach(settings, _core.Client)
     assert (first.started, second.started) == (True, True)
     assert first.address == second.address == job
     assert pid_of(client) != killed
@@ -305,7 +297,7 @@ def test_an_engine_that_is_just_ending_is_not_joined(job: str, settings: Setting
         if ending.fileno() >= 0:
             ending.close()
             raise ConnectionResetError(errno.ECONNRESET, "the engine went away")
-        return connect(address)
+        return _core.Client(address)
 
     _, found = attach(settings, connect_late)
     assert found == (job, True)
@@ -317,7 +309,7 @@ def test_engines_that_all_end_while_they_are_joined_are_an_error(
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as taken:
         taken.bind("\0" + job)  # and never listens
         with pytest.raises(PrismaError, match=job):
-            attach(settings, connect)
+            attach(settings, _core.Client)
 
 
 def test_another_users_engine_is_refused_for_one_of_our_own(job: str, settings: Settings) -> None:
@@ -326,7 +318,7 @@ def test_another_users_engine_is_refused_for_one_of_our_own(job: str, settings: 
         def connect_warily(address: str) -> _core.Client:
             if is_foreign(address):  # where there is no other user to be had
                 raise PermissionError(errno.EACCES, "the engine belongs to another user")
-            return connect(address)
+            return _core.Client(address)
 
         assert not find_or_start(settings).started
         client, found = attach(settings, connect_warily)
@@ -367,16 +359,16 @@ class squatter:  # noqa: N801 - reads as what it is: with squatter(address)
 
 
 def test_an_address_that_settings_name_is_joined_and_nothing_is_started(job: str) -> None:
-    client, found = attach(resolve(memory="4MiB"), connect)
+    client, found = attach(resolve(memory="4MiB"), _core.Client)
     named = resolve(engine=found.address, memory="4MiB")
-    again, joined = attach(named, connect)
+    again, joined = attach(named, _core.Client)
     assert joined == (job, False)
     assert pid_of(client) == pid_of(again)
 
 
 def test_an_address_that_nobody_listens_at_is_an_error_that_names_it() -> None:
     with pytest.raises(PrismaError, match="nobody-is-here"):
-        attach(resolve(engine="nobody-is-here"), connect)
+        attach(resolve(engine="nobody-is-here"), _core.Client)
 
 
 @pytest.mark.parametrize(
@@ -426,7 +418,7 @@ def test_an_engine_that_breaks_after_detaching_is_an_error_and_no_hang(
 ) -> None:
     broken = script(tmp_path, "import os\nif os.fork(): os._exit(0)\nimport no_such_module\n")
     with pytest.raises(PrismaError, match=r"did not come up.*PRISMAIO_LOG"):
-        attach(settings, connect, script=broken)
+        attach(settings, _core.Client, script=broken)
 
 
 @pytest.mark.usefixtures("_no_job")
@@ -434,7 +426,7 @@ def test_an_engine_that_breaks_at_once_is_an_error_with_its_status(
     settings: Settings, tmp_path: Path
 ) -> None:
     with pytest.raises(PrismaError, match="status 7"):
-        attach(settings, connect, script=script(tmp_path, "raise SystemExit(7)"))
+        attach(settings, _core.Client, script=script(tmp_path, "raise SystemExit(7)"))
 
 
 @pytest.mark.usefixtures("_no_job")
@@ -444,7 +436,7 @@ def test_a_log_holds_what_the_engine_says_and_only_its_user_reads_it(
     log = tmp_path / "engine.log"
     broken = script(tmp_path, "import os\nif os.fork(): os._exit(0)\nimport no_such_module\n")
     with pytest.raises(PrismaError):
-        attach(resolve(memory="4MiB", log=log), connect, script=broken)
+        attach(resolve(memory="4MiB", log=log), _core.Client, script=broken)
     eventually(lambda: "no_such_module" in log.read_text(), "the engine's last words")
     assert log.stat().st_mode & 0o077 == 0
 
@@ -489,7 +481,7 @@ def test_an_address_is_free_again_after_a_start_that_failed(
 ) -> None:
     with pytest.raises(PrismaError):
         find_or_start(settings, script=script(tmp_path, "raise SystemExit(7)"))
-    _, found = attach(settings, connect)
+    _, found = attach(settings, _core.Client)
     assert found == (job, True)
 
 

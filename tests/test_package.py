@@ -32,6 +32,19 @@ def test_the_base_install_needs_no_framework() -> None:
     assert base == {"typer", "rich", "prometheus-client"}
 
 
+def test_the_command_is_installed() -> None:
+    (command,) = importlib.metadata.entry_points(group="console_scripts", name="prismaio")
+    assert command.value == "prismaio.cli:main"
+    assert callable(command.load())
+
+
+def test_importing_imports_nothing_that_only_starting_an_engine_or_a_mistake_needs() -> None:
+    program = "import prismaio, sys; print(*sys.modules)"
+    loaded = set(subprocess.check_output([sys.executable, "-c", program], text=True).split())
+    unneeded = {"prismaio.launch", "subprocess", "socket", "difflib", "hashlib", "logging"}
+    assert unneeded & loaded == set()
+
+
 def test_importing_starts_no_thread_and_opens_nothing() -> None:
     program = (
         "import os, sys\n"

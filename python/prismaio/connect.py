@@ -1,130 +1,163 @@
-"""connect() and what it returns: iterate, read, stats, tune."""
+"""connect() and what it returns: iterate, read, open, plans, stats, tune."""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
+import builtins
 import os
-import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import TracebackType
+from typing import IO, Any
 
 from prismaio import _core
-from prismaio.container import descriptor_limit, memory_limit
-from prismaio.errors import SettingError
-from prismaio.launch import start_engine
-from prismaio.sizes import GIB, MIB, format_size, parse_size
+from prismaio.connection import Connection, Meeting
+from prismaio.files import check_mode, file_of
+from prismaio.iteration import Iteration, OnError
+from prismaio.plan import Item, Path, Plan, Range, range_of
+from prismaio.settings import Settings, resolve, resolve_knobs
 
 __all__ = ["Prisma", "connect"]
 
-Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-
-_STEP = 256  # samples announced in one message
-_OTHER_DESCRIPTORS = 24  # that the engine may have open besides those of its reads
-
 
 def connect(
-    *, memory: int | str | None = None, depth: int | None = None, lookahead: int = 2048
+    *,
+    memory: int | str | None = None,
+    depth: int | None = None,
+    lookahead: int | None = None,
+    engine: str | None = None,
+    disable: bool | None = None,
+    log: str | os.PathLike[str] | None = None,
 ) -> Prisma:
-    """Starts an engine for this program and connects to it.
+    """Connects to this program's engine, which is started where there is none.
+
+    What is not given comes from the environment (PRISMAIO_MEMORY and so on), else a default. Where
+    no engine can be had, all is read directly, after one RuntimeWarning.
 
     Args:
-        memory: Bytes that the buffer may take, or a size such as "2GiB"; at least 1 MiB. By default
-            2 GiB, or a quarter of what this container or machine allows where that is less.
-        depth: Reads in flight at the storage, at least 1. Each takes a file descriptor. By default
-            16, or half of the descriptors allowed where that is less.
+        memory: Bytes that the buffer may take, or a size such as "2GiB"; at least 1 MiB.
+        depth: Reads in flight at the storage, at least 1. Each takes a file descriptor.
         lookahead: Samples announced before they are consumed, at least 1.
+        engine: Address of a running engine, instead of this program's own.
+        disable: Whether to read directly, without any engine.
+        log: File that an engine which is started here writes its messages to.
 
     Raises:
         SettingError: If a setting is impossible; the message names it.
-        OSError: If the system has no room for the engine.
+        PrismaError: If no engine answers at the address that `engine` names.
     """
-    if depth is None:
-        depth = max(1, min(16, descriptor_limit() // 2))
-    for name, value in (("depth", depth), ("lookahead", lookahead)):
-        if value < 1:
-            raise SettingError(f"{name} must be at least 1, got {value}")
-    if depth > descriptor_limit() - _OTHER_DESCRIPTORS:
-        raise SettingError(
-            f"depth {depth} takes as many descriptors, and only {descriptor_limit()} may be open: "
-            "ask for less, or raise the limit (ulimit -n)"
-        )
-    return Prisma(memory_bytes=_checked_memory(memory), depth=depth, lookahead=lookahead)
-
-
-def _checked_memory(memory: int | str | None) -> int:
-    limit = memory_limit()
-    if memory is None:
-        return max(MIB, min(2 * GIB, limit.limit_bytes // 4))
-    try:
-        memory_bytes = parse_size(memory) if isinstance(memory, str) else memory
-    except ValueError as error:
-        raise SettingError(f"memory: {error}") from None
-    if memory_bytes < MIB:
-        raise SettingError(f'memory must be at least 1 MiB, got {memory!r}: write memory="2GiB"')
-    if memory_bytes > limit.limit_bytes:
-        raise SettingError(
-            f"memory {memory!r} is more than the {format_size(limit.limit_bytes)} that "
-            f"{limit.what} allows: ask for less"
-        )
-    return memory_bytes
+    settings = resolve(
+        memory=memory, depth=depth, lookahead=lookahead, engine=engine, disable=disable, log=log
+    )
+    connection = Connection(settings, session=_new_session())
+    connection.join()
+    return Prisma(connection)
 
 
 class Prisma:
-    """A connection to an engine of its own. A forked child reads directly: connect anew there."""
+    """A connection to an engine: what connect() returns.
 
-    def __init__(self, *, memory_bytes: int, depth: int, lookahead: int) -> None:
-        self._lookahead = lookahead
-        self._plans = itertools.count(1)
-        address, self._process = start_engine(
-            memory_bytes=memory_bytes, buffer_bytes=memory_bytes, depth=depth
-        )
-        self._client: _core.Client | None = _core.Client(address)
+    Threads may share it. In a forked child it joins the same engine and session on first use; so it
+    does where it is unpickled.
+    """
 
-    def iterate(self, paths: Iterable[Path]) -> Iterator[_core.Sample]:
-        """Yields the sample of each path, in their order, read ahead.
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def iterate(self, paths: Iterable[Item], *, on_error: OnError = "raise") -> Iteration:
+        """The samples of these paths, in their order, read ahead.
 
         The paths may be endless; they are drawn `lookahead` ahead of what was yielded. What they
-        raise is raised after the samples before it.
+        raise is raised after the samples before it, and ends the iteration.
+
+        Args:
+            paths: Of files, or (path, offset, length) where a length of None means to the end.
+            on_error: What a sample that cannot be read does. "raise": raises its OSError; the next
+                next() goes on after it. "skip": is left out, and listed in `skipped` of what this
+                returns. A function of path and error: what it returns is yielded instead.
 
         Raises:
-            OSError: At the sample where open() would have raised it. The iteration is over then.
-            TypeError: At a path that is not one.
+            TypeError: If `paths` is no iterable; at its place, if an item is no path.
         """
-        client = self._connected()
-        plan = next(self._plans)
-        window = _Window(client, plan, iter(paths), self._lookahead)
-        try:
-            for position in itertools.count():
-                path = window.next()
-                if path is None:
-                    return
-                yield client.take_at(plan, 0, position, path, 0, _core.TO_THE_END)
-        finally:
-            client.cancel(plan)
+        self._connection.check_open()
+        self._connection.renew()
+        return Iteration(self._connection, paths, on_error)
 
-    def read(self, path: Path, offset: int = 0, length: int | None = None) -> _core.Sample:
-        """Reads one file, or a range of it.
+    def plan(self) -> Plan:
+        """An empty plan, named by path: for several consumers of this session."""
+        self._connection.check_open()
+        self._connection.renew()
+        return Plan(self._connection)
+
+    def take(self, path: Path, offset: int = 0, length: int | None = None) -> _core.Sample | None:
+        """What a plan of this session holds under that name; None, and nothing read, if none does.
 
         Raises:
             OSError: As open() would.
         """
-        wanted = _core.TO_THE_END if length is None else length
-        return self._connected().take_path(_absolute(path), offset, wanted)
+        client = self._connection.client()
+        if client is None:
+            return None
+        sample = client.take_planned(*_wanted(path, offset, length))
+        if sample is None or not sample.is_shared:
+            self._connection.look()
+        return sample
 
-    def tune(self, *, depth: int = 0, buffer_bytes: int = 0) -> None:
-        """Sets the knobs while running; one that is 0 stays as it is."""
-        self._connected().tune(depth, buffer_bytes)
+    def read(self, path: Path, offset: int = 0, length: int | None = None) -> _core.Sample:
+        """Reads one file, or a range of it: from the buffer if it was planned, else directly.
+
+        Raises:
+            OSError: As open() would.
+        """
+        wanted = _wanted(path, offset, length)
+        client = self._connection.client()
+        if client is None:
+            return self._connection.read_directly(*wanted)
+        sample = client.take_path(*wanted)
+        if not sample.is_shared:
+            self._connection.look()
+        return sample
+
+    def open(
+        self,
+        path: Path,
+        mode: str = "rb",
+        *,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> IO[Any]:
+        """A file object for reading: on what a plan of this session holds, else on the file.
+
+        Raises:
+            OSError: As the built-in open() would.
+            ValueError: If the mode is not one for reading.
+        """
+        check_mode(mode)
+        try:
+            sample = self.take(path)
+        except OSError as error:
+            error.filename = path  # as it was given, not as it was looked for
+            raise
+        text = {"encoding": encoding, "errors": errors, "newline": newline}
+        if sample is None:
+            return builtins.open(path, mode, **text)  # type: ignore[call-overload, no-any-return]  # noqa: PTH123
+        return file_of(sample, path, mode, **text)
+
+    def tune(self, *, depth: int | None = None, buffer_bytes: int | str | None = None) -> None:
+        """Sets the knobs while running; one that is not given stays as it is.
+
+        Raises:
+            SettingError: If a knob cannot be set so; the message names it.
+        """
+        self._connection.check_open()
+        self._connection.tune(*resolve_knobs(depth=depth, buffer_bytes=buffer_bytes))
 
     def stats(self) -> dict[str, int]:
-        """What was counted so far, by name; times in ns."""
-        return self._connected().counters()
+        """What was counted so far, by name; the guide says what each is."""
+        return self._connection.counters()
 
     def close(self) -> None:
         """Lets go of the engine, which ends with its last client and the last view of a sample."""
-        self._client = None
-        with contextlib.suppress(subprocess.TimeoutExpired):  # samples are held: it ends with them
-            self._process.wait(timeout=1)
+        self._connection.close()
 
     def __enter__(self) -> Prisma:
         return self
@@ -137,63 +170,20 @@ class Prisma:
     ) -> None:
         self.close()
 
-    def _connected(self) -> _core.Client:
-        if self._client is None:
-            raise ValueError("this connection to PRISMA was closed: connect() makes another")
-        return self._client
+    def __reduce__(self) -> tuple[Callable[..., Prisma], tuple[object, ...]]:
+        connection = self._connection
+        connection.check_open()
+        return _rejoin, (tuple(connection.settings), connection.session, connection.meeting())
 
 
-class _Window:
-    """Draws paths ahead of consumption and announces them."""
-
-    def __init__(
-        self, client: _core.Client, plan: int, paths: Iterator[Path], lookahead: int
-    ) -> None:
-        self._client = client
-        self._plan = plan
-        self._paths = paths
-        self._lookahead = lookahead
-        self._pending: list[bytes] = []  # drawn and not yet yielded, the next one last
-        self._drawn: list[bytes] = []  # drawn after those
-        self._announced = 0
-        self._ended = False
-        self._failure: Exception | None = None
-
-    def next(self) -> bytes | None:
-        """The next path; nothing at the end."""
-        waiting = len(self._pending) + len(self._drawn)
-        if not self._ended and waiting <= self._lookahead - min(_STEP, self._lookahead):
-            self._announce(min(_STEP, self._lookahead))
-        if not self._pending:
-            self._pending, self._drawn = self._drawn[::-1], []
-        if self._pending:
-            return self._pending.pop()
-        if self._failure is not None:
-            raise self._failure
-        return None
-
-    def _announce(self, count: int) -> None:
-        batch: list[bytes] = []
-        try:
-            for path in itertools.islice(self._paths, count):
-                batch.append(_absolute(path))
-            self._ended = len(batch) < count
-        except Exception as failure:  # the plan's own: raised when its turn comes
-            self._ended = True
-            self._failure = failure
-        self._client.announce(
-            self._plan, 0, self._announced, [(path, 0, _core.TO_THE_END) for path in batch]
-        )
-        self._announced += len(batch)
-        self._drawn += batch
+def _rejoin(settings: tuple[Any, ...], session: int, meeting: Meeting | None) -> Prisma:
+    """What an unpickled Prisma is: in the same session, joined on first use."""
+    return Prisma(Connection(Settings(*settings), session=session, meeting=meeting))
 
 
-def _absolute(path: Path) -> bytes:
-    name = os.fsencode(path)
-    if b"\0" in name:
-        raise ValueError(f"embedded null byte in path {path!r}")
-    return name if name.startswith(b"/") else _here() + b"/" + name
+def _wanted(path: Path, offset: int, length: int | None) -> Range:
+    return range_of(path) if offset == 0 and length is None else range_of((path, offset, length))
 
 
-def _here() -> bytes:
-    return os.getcwdb()  # noqa: PTH109 - as bytes
+def _new_session() -> int:
+    return int.from_bytes(os.urandom(8), "little") >> 1 | 1

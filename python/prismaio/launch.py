@@ -2,13 +2,15 @@
 
 Who binds an engine's address is the one to start it; who finds it taken joins. So the address is
 the lock, and the kernel gives it back however its holder ends. The address is, in this order: the
-one that the settings name; one that all processes of a job compute alike; a random one.
+one that the settings name; one that all processes of a program or job compute alike; a random one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -19,10 +21,20 @@ from io import FileIO
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from prismaio import program
 from prismaio.errors import PrismaError, SettingError
 from prismaio.settings import Settings
 
-__all__ = ["Found", "attach", "find_or_start", "job_address", "reap", "start_engine"]
+__all__ = [
+    "Found",
+    "attach",
+    "files_seen",
+    "find_or_start",
+    "job_address",
+    "look_after",
+    "reap",
+    "reap_all",
+]
 
 ENGINE_SCRIPT = Path(__file__).with_name("_engine.py")
 
@@ -34,14 +46,17 @@ _Client = TypeVar("_Client")
 # Listening sockets on their way to an engine. A fork at that moment would keep one open in a child
 # that knows nothing of it, and whoever connects after the engine's end would wait there for ever.
 _on_their_way: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+# Engines that are children of this process, which only happens where it is its container's init.
+_to_reap: set[int] = set()
 
 
-def _close_on_their_way() -> None:
+def _forget_the_parents() -> None:
     for listener in list(_on_their_way):
         listener.close()
+    _to_reap.clear()
 
 
-os.register_at_fork(after_in_child=_close_on_their_way)
+os.register_at_fork(after_in_child=_forget_the_parents)
 
 
 class Found(NamedTuple):
@@ -52,7 +67,11 @@ class Found(NamedTuple):
 
 
 def attach(
-    settings: Settings, connect: Callable[[str], _Client], *, script: Path = ENGINE_SCRIPT
+    settings: Settings,
+    connect: Callable[[str], _Client],
+    *,
+    address: str | None = None,
+    script: Path = ENGINE_SCRIPT,
 ) -> tuple[_Client, Found]:
     """Connects to this program's engine, which is started where there is none.
 
@@ -60,6 +79,7 @@ def attach(
         settings: What to start an engine with, or which one to join.
         connect: Connects to an address. Raises PermissionError if the peer is another user, and
             another OSError if no engine answers.
+        address: Where the engine is, or is to be; by default that of this program or job.
         script: The engine's program.
 
     Raises:
@@ -67,7 +87,7 @@ def attach(
     """
     private = False
     for _ in range(_ATTEMPTS):
-        found = find_or_start(settings, private=private, script=script)
+        found = find_or_start(settings, address=address, private=private, script=script)
         try:
             return connect(found.address), found
         except OSError as error:
@@ -83,7 +103,11 @@ def attach(
 
 
 def find_or_start(
-    settings: Settings, *, private: bool = False, script: Path = ENGINE_SCRIPT
+    settings: Settings,
+    *,
+    address: str | None = None,
+    private: bool = False,
+    script: Path = ENGINE_SCRIPT,
 ) -> Found:
     """The address of this program's engine; it can be connected to at once.
 
@@ -91,6 +115,7 @@ def find_or_start(
 
     Args:
         settings: What to start an engine with, or which one to join.
+        address: Where the engine is, or is to be; by default that of this program or job.
         private: Whether to start one for this program alone, whatever its job or settings say.
         script: The engine's program.
 
@@ -99,9 +124,9 @@ def find_or_start(
     """
     if settings.engine is not None and not private:
         return Found(settings.engine, started=False)
-    address = None if private else job_address(os.environ)
+    shared = None if private else address or job_address(os.environ)
     try:
-        with _listen_at(address or _private_address()) as listener:
+        with _listen_at(shared or _private_address()) as listener:
             _start(
                 listener,
                 script,
@@ -112,32 +137,9 @@ def find_or_start(
             )
             return Found(_name_of(listener), started=True)
     except OSError as error:
-        if address is not None and error.errno == errno.EADDRINUSE:
-            return Found(address, started=False)
+        if shared is not None and error.errno == errno.EADDRINUSE:
+            return Found(shared, started=False)
         raise PrismaError(f"cannot start an engine: {error}") from error
-
-
-def start_engine(
-    *, memory_bytes: int, buffer_bytes: int, depth: int, log: str | None = None
-) -> tuple[str, subprocess.Popen[bytes]]:
-    """Starts an engine for this program alone; returns its address and the process that started it.
-
-    That process has ended already: the engine itself is no child of this program.
-
-    Raises:
-        PrismaError: If there is no interpreter to run it, or it fails at once.
-        OSError: If the system refuses a socket or a process.
-    """
-    with _listen_at(_private_address()) as listener:
-        process = _start(
-            listener,
-            ENGINE_SCRIPT,
-            memory_bytes=memory_bytes,
-            buffer_bytes=buffer_bytes,
-            depth=depth,
-            log=log,
-        )
-        return _name_of(listener), process
 
 
 def reap(engine_pid: int) -> bool:
@@ -152,27 +154,47 @@ def reap(engine_pid: int) -> bool:
         return True
 
 
+def look_after(engine_pid: int) -> None:
+    """Has `reap_all()` take an engine's status, if it is this process that must."""
+    if not reap(engine_pid):
+        _to_reap.add(engine_pid)
+
+
+def reap_all(wait_s: float = 0.0) -> None:
+    """Takes the status of every engine that ended, waiting so long for each that has not yet."""
+    for pid in list(_to_reap):
+        if wait_s > 0:
+            _await_end(pid, wait_s)
+        if reap(pid):
+            _to_reap.discard(pid)
+
+
+def _await_end(pid: int, wait_s: float) -> None:
+    with contextlib.suppress(OSError):
+        process = os.pidfd_open(pid)
+        try:
+            select.select([process], [], [], wait_s)
+        finally:
+            os.close(process)
+
+
 def job_address(environment: Mapping[str, str]) -> str | None:
-    """The address that all processes of this user's job on this machine compute; None: no job."""
-    job = _job(environment)
+    """The address that all of this user's program or job compute on this machine; None: neither."""
+    job = program.name_in(environment)
     if job is None:
         return None
     from hashlib import sha256
 
-    # Processes that see other files under the same names must not share an engine.
-    seen = [_link("/proc/self/ns/mnt"), _link("/proc/self/ns/pid"), _identity("/")]
-    digest = sha256("\0".join([job, *seen]).encode(errors="surrogateescape"))
+    digest = sha256(f"{job}\0{files_seen()}".encode(errors="surrogateescape"))
     return f"prismaio-{os.geteuid()}-{digest.hexdigest()[:32]}"
 
 
-def _job(environment: Mapping[str, str]) -> str | None:
-    run_id = environment.get("TORCHELASTIC_RUN_ID")
-    if run_id and run_id != "none":  # which torchrun calls every run that was given no id
-        return f"torchelastic:{run_id}"
-    if slurm_id := environment.get("SLURM_JOB_ID"):
-        return f"slurm:{slurm_id}"
-    host, port = environment.get("MASTER_ADDR"), environment.get("MASTER_PORT")
-    return f"master:{host}:{port}" if host and port else None
+def files_seen() -> str:
+    """Differs between processes that see other files under the same names.
+
+    They must not share an engine.
+    """
+    return "\0".join([_link("/proc/self/ns/mnt"), _link("/proc/self/ns/pid"), _identity("/")])
 
 
 def _private_address() -> str:
@@ -216,7 +238,7 @@ def _start(
     buffer_bytes: int,
     depth: int,
     log: str | None,
-) -> subprocess.Popen[bytes]:
+) -> None:
     """Runs the engine, which detaches at once: the child waited for here is not the engine."""
     options = {
         "--listen-fd": listener.fileno(),
@@ -245,7 +267,6 @@ def _start(
     if status != 0:
         hint = f"see {log}" if log else 'log="FILE" or PRISMAIO_LOG shows why'
         raise PrismaError(f"the engine's process ended at once, with status {status}: {hint}")
-    return process
 
 
 def _interpreter() -> list[str]:

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from prismaio.errors import SettingError
 from prismaio.sizes import GIB, MIB, format_size, parse_size
 
-__all__ = ["INTERNAL_VARIABLES", "SETTINGS", "Setting", "Settings", "resolve"]
+__all__ = ["INTERNAL_VARIABLES", "SETTINGS", "Setting", "Settings", "resolve", "resolve_knobs"]
 
 LEAST_MEMORY_BYTES = MIB
 DEFAULT_MEMORY_BYTES = 2 * GIB
@@ -49,7 +49,7 @@ SETTINGS = (
 
 # Set by PRISMA's own programs for their children; no settings, and no mistakes either.
 INTERNAL_VARIABLES = frozenset(
-    {"PRISMAIO_BENCH_DATA", "PRISMAIO_BENCH_RUN", "PRISMAIO_SESSION", "PRISMAIO_SLOWFS"}
+    {"PRISMAIO_BENCH_DATA", "PRISMAIO_BENCH_RUN", "PRISMAIO_PROGRAM", "PRISMAIO_SLOWFS"}
 )
 
 
@@ -110,6 +110,22 @@ def resolve(**arguments: object) -> Settings:
         disable=disable,
         log=value("log", _read_log, None, "default"),
         origins=origins,
+    )
+
+
+def resolve_knobs(*, depth: object, buffer_bytes: object) -> tuple[int, int]:
+    """Depth and bytes that a running engine is to be set to; 0 for one that is None.
+
+    Raises:
+        SettingError: If a value cannot work.
+    """
+    reads, room = (
+        _Given(name, "", value, from_environment=False)
+        for name, value in (("depth", depth), ("buffer_bytes", buffer_bytes))
+    )
+    return (
+        0 if depth is None else _depth_reader(disabled=False)(reads),
+        0 if buffer_bytes is None else _memory_reader(disabled=False)(room),
     )
 
 
