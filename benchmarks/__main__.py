@@ -19,8 +19,9 @@ def main(words: list[str]) -> int:
     if options.list:
         print("\n".join(f"{name:14} {workload.row(name).title}" for name in workload.rows()))
         return 0
-    building.build()
-    good = [_run(name, options) for name in options.rows or workload.rows()]
+    names = options.rows or workload.rows()
+    building.build(*sorted({program for name in names for program in workload.row(name).programs}))
+    good = [_run(name, options) for name in names]
     return 0 if all(good) else 1
 
 

@@ -56,6 +56,12 @@ class Workload:
     check_bytes: bool = True
     storage_options: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """What has to be built for it."""
+        takes = any(name.startswith("takes:") for name in self.contenders)
+        return ("prisma-rawread", "prisma_touch", *(["prisma-takes"] if takes else []))
+
     def quick(self) -> Workload:
         """A smoke test of the same row: little data, few threads."""
         files = min(_QUICK_FILES, self.data.files)

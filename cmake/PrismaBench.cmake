@@ -12,3 +12,7 @@ prisma_compile(prisma-rawread)
 find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
 Python_add_library(prisma_touch MODULE WITH_SOABI "${prisma_bench_native}/touch.cpp")
 prisma_compile(prisma_touch)
+
+add_executable(prisma-takes "${prisma_bench_native}/takes.cpp")
+target_link_libraries(prisma-takes PRIVATE prisma_core)
+prisma_compile(prisma-takes)

@@ -6,12 +6,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from prismaio.testing import residency
+from prismaio.testing import SlowStorage, residency
 
 from benchmarks import building, memory, meter, workload
 from benchmarks.building import ROOT
@@ -49,16 +50,23 @@ def python(program: str) -> list[str]:
     return [sys.executable, "-c", SPIN + program]
 
 
+def run_quickly(row: str, tmp_path: Path, *words: str) -> dict[str, Any]:
+    """What one command finds when it runs a row with little data."""
+    command = [sys.executable, "-m", "benchmarks", row, "--quick", "--results", str(tmp_path)]
+    environment = {"PRISMAIO_BENCH_DATA": str(tmp_path / "data"), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [*command, *words], cwd=ROOT, env=environment, check=False, text=True, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads((tmp_path / f"{row}.json").read_text())
+    assert found["absent"] == {}
+    assert all(bar["says"] in done.stdout for bar in found["bars"])
+    return found
+
+
 @needs_tomllib
 def test_one_command_runs_a_small_row_and_leaves_its_figures(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks", "cold-110k", "--quick"]
-    command += ["--only", "prisma,plain", "--results", str(tmp_path)]
-    environment = {"PRISMAIO_BENCH_DATA": str(tmp_path / "data"), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True)
-    assert done.returncode == 0, done.stderr
-    assert "prisma wall_s ÷ limit:" in done.stdout
-    found = json.loads((tmp_path / "cold-110k.json").read_text())
-    assert found["absent"] == {}
+    found = run_quickly("cold-110k", tmp_path, "--only", "prisma,plain")
     assert found["same_bytes"] == {"prisma": True, "plain": True}
     figures = {name: rounds["0"] for name, rounds in found["figures"].items()}
     assert set(figures) == {"limit:1", "limit:64", "prisma", "plain"}
@@ -66,6 +74,24 @@ def test_one_command_runs_a_small_row_and_leaves_its_figures(tmp_path: Path) -> 
     assert figures["prisma"]["first_s"] <= figures["prisma"]["wall_s"]
     assert figures["prisma"]["reads_in_flight_max"] >= 1
     assert all(one["resident_before"] <= 0.001 for one in figures.values())
+
+
+@needs_tomllib
+@pytest.mark.skipif(SlowStorage.available() is not None, reason=str(SlowStorage.available()))
+def test_many_consumers_get_all_from_the_buffer_of_one_engine(tmp_path: Path) -> None:
+    found = run_quickly("consumers", tmp_path)
+    few, many = (found["figures"][name]["0"] for name in ("consumers:4", "consumers:16"))
+    assert few["bytes"] == many["bytes"] > 0
+    assert few["direct"] == many["direct"] == 0
+    assert few["storage_opens"] == many["storage_opens"] == few["samples"]
+    assert len(found["bars"][0]["values"]) == 1
+
+
+@needs_tomllib
+def test_memory_is_told_apart_from_what_an_idle_engine_holds(tmp_path: Path) -> None:
+    (memory,) = run_quickly("memory", tmp_path)["memory"]["prisma"]
+    assert memory["processes"] >= 2
+    assert 0 < memory["peak_above_attached_mib"] < memory["peak_mib"]
 
 
 def test_cpu_of_a_command_its_children_and_its_orphans_is_counted() -> None:
