@@ -25,6 +25,8 @@ _COLUMNS = {  # figure: heading, format
     "peak_above_attached_mib": ("above idle", ".0f"),
 }
 
+_RATIOS = {"wall_s": "x limit", "started_wall_s": "once up"}  # the second without `start_s`
+
 
 def table(outcome: Outcome) -> str:
     """Medians of all contenders, and what became of each bar."""
@@ -39,7 +41,7 @@ def table(outcome: Outcome) -> str:
 
 def bar_line(outcome: Outcome, bar: Bar) -> str:
     """One bar, such as "prisma wall_s ÷ limit:16: 1.05 [1.01, 1.08], n 9; at most 1.1: reached"."""
-    other = outcome.limit() if bar.against == "limit" else bar.against
+    other = (outcome.limit() or "limit") if bar.against == "limit" else bar.against
     sign = {"ratio": f" ÷ {other}", "difference": f" - {other}", "value": ""}[bar.how]
     number = f"at most {bar.at_most}" if bar.at_most is not None else f"at least {bar.at_least}"
     name = f"{bar.contender} {bar.figure}{sign}"
@@ -47,9 +49,15 @@ def bar_line(outcome: Outcome, bar: Bar) -> str:
     if not values:
         return f"{name}: not measured; {number}"
     found = interval_of_median(values)
-    spread = f"worst {max(values):.3g}" if bar.every else f"[{found.low:.3g}, {found.high:.3g}]"
+    worst = min(values) if bar.at_most is None else max(values)
+    interval = f"[{_short(found.low)}, {_short(found.high)}]"
+    spread = f"worst {_short(worst)}" if bar.every else interval
     answer = outcome.answer(bar) or "not valid: other bytes"
-    return f"{name}: {found.median:.3g} {spread}, n {len(values)}; {number}: {answer}"
+    return f"{name}: {_short(found.median)} {spread}, n {len(values)}; {number}: {answer}"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def as_json(outcome: Outcome, machine: dict[str, object]) -> dict[str, object]:
@@ -92,22 +100,28 @@ def _rows(outcome: Outcome) -> list[list[str]]:
     figures = [figure for figure in _COLUMNS if figure in measured]
     has_limit = outcome.limit() is not None
     heads = [_COLUMNS[figure][0] for figure in figures]
-    rows = [
-        ["contender", "n", *heads[:1], "min-max", *(["x limit"] if has_limit else []), *heads[1:]]
-    ]
+    ratios = [*_RATIOS.values()] if has_limit else []
+    rows = [["contender", "n", *heads[:1], "min-max", *ratios, *heads[1:]]]
     order = sorted(by_name, key=lambda name: _median(by_name[name], figures[0]))
     for name in order:
         found = by_name[name]
         cells = [_cell(found, figure) for figure in figures]
-        ratio = [_ratio(outcome, name)] if has_limit else []
+        ratio = [_ratio(outcome, name, figure) for figure in _RATIOS] if has_limit else []
         rows.append(
             [name, str(len(found)), cells[0], _spread(found, figures[0]), *ratio, *cells[1:]]
         )
     return rows
 
 
-def _ratio(outcome: Outcome, name: str) -> str:
-    values = outcome.values(Bar(figure="wall_s", contender=name, against="limit", at_most=1.0))
+def _ratio(outcome: Outcome, name: str, figure: str) -> str:
+    """Of a time to the limit's in the same round."""
+    limit = outcome.figures[outcome.limit() or ""]
+    mine = outcome.figures.get(name, {})
+    values = [
+        mine[number][figure] / limit[number]["wall_s"]
+        for number in mine.keys() & limit.keys()
+        if figure in mine[number]
+    ]
     return f"{median(values):.2f}" if values else "-"
 
 

@@ -61,6 +61,7 @@ class Contender(ABC):
         return {
             "wall_s": ended - began,
             "start_s": started - began,
+            "started_wall_s": ended - started,
             "first_s": (first or ended) - began,
             "bytes": total_bytes,
             "samples": samples,

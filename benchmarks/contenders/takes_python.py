@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from statistics import median
 
@@ -16,7 +16,8 @@ from benchmarks.contenders import Contender, Figures
 from benchmarks.contenders.takes import _DEPTH, _FULL_BYTES, with_hits_only
 
 _BATCH = 64
-_ANNOUNCED_AT_ONCE = 256
+_AHEAD = 4 * _BATCH  # that are ready, before some are taken
+_STEP = 256  # samples that one step of `iterate` announces
 _TRACED = "PRISMAIO_BENCH_RUN"  # set in the run that is traced
 _PATIENCE_S = 60.0
 
@@ -37,41 +38,36 @@ class Reader(Contender):
     def _takes(self, paths: list[str]) -> Figures:
         full = self.job.argument == "full"
         memory = _FULL_BYTES if full else self.job.memory
-        with prismaio.connect(memory=memory, depth=_DEPTH, lookahead=len(paths) + 1) as prisma:
+        with prismaio.connect(
+            memory=memory, depth=_DEPTH, lookahead=len(paths) + 2 * _STEP
+        ) as prisma:
             samples = prisma.iterate(paths)
-            # A step announces so many: after these, all are announced.
-            unmeasured = len(list(islice(samples, len(paths) // _ANNOUNCED_AT_ONCE + 2)))
-            least = _BATCH if full else len(paths)
-            _wait_until(lambda: _quiet(prisma) and prisma.stats()["reads"] >= least)
+            # After so many steps, all are announced.
+            unmeasured = len(list(islice(samples, len(paths) // _STEP + 2)))
+            _wait_until_ready(prisma, _AHEAD if full else len(paths))
             before = prisma.stats()["hits"]
             traced.mark("begin")
-            ns = [*_batches(samples, (len(paths) - unmeasured) // _BATCH, prisma if full else None)]
+            ns = [*_batches(samples, range(unmeasured, len(paths) - _BATCH, _BATCH), prisma)]
             traced.mark("end")
             hits = prisma.stats()["hits"] - before
             samples.close()  # type: ignore[attr-defined]
         return {"ns_per_hit": median(ns), "takes": len(ns) * _BATCH, "hits": hits}
 
 
-def _batches(
-    samples: Iterator[object], count: int, paced_by: prismaio.Prisma | None
-) -> Iterator[float]:
+def _batches(samples: Iterator[object], starts: range, prisma: prismaio.Prisma) -> Iterator[float]:
     """The mean time of one step, batch by batch."""
-    for _ in range(count):
-        if paced_by is not None:
-            _wait_until(lambda: _quiet(paced_by))
-        start = time.perf_counter_ns()
+    for start in starts:
+        _wait_until_ready(prisma, min(start + _AHEAD, starts.stop))
+        began = time.perf_counter_ns()
         for _sample in islice(samples, _BATCH):
             pass
-        yield (time.perf_counter_ns() - start) / _BATCH
+        yield (time.perf_counter_ns() - began) / _BATCH
 
 
-def _quiet(prisma: prismaio.Prisma) -> bool:
-    return prisma.stats()["reads_in_flight"] == 0
-
-
-def _wait_until(condition: Callable[[], bool]) -> None:
+def _wait_until_ready(prisma: prismaio.Prisma, samples: int) -> None:
+    """Reads are done in the order of takes: the next ones are ready once enough were done."""
     deadline = time.monotonic() + _PATIENCE_S
-    while not condition():
+    while (stats := prisma.stats())["reads"] < samples or stats["reads_in_flight"]:
         if time.monotonic() > deadline:
-            raise RuntimeError("the engine did not get ready")
+            raise RuntimeError(f"the engine did not get ready: {stats}")
         time.sleep(0.0002)

@@ -30,6 +30,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kBatch = 64;
+constexpr std::size_t kAhead = 4 * kBatch;  // that are ready, before some are taken
 constexpr std::uint32_t kPlan = 1;
 
 void mark(std::string_view what) {
@@ -54,11 +55,11 @@ class Takes {
   void run() {
     client_.announce(kPlan, 0, wire::NamedBy::kPosition, 0, samples_);
     client_.settle();
-    wait_until([this] { return quiet() && reads() >= (full_ ? kBatch : samples_.size()); });
+    wait_until_ready(full_ ? kAhead : samples_.size());
     mark("begin");
     std::vector<double> ns;
     for (std::size_t at = 0; at + kBatch <= samples_.size(); at += kBatch) {
-      if (full_) wait_until([this] { return quiet(); });
+      if (full_) wait_until_ready(at + kAhead);
       const auto start = Clock::now();
       for (std::size_t i = at; i < at + kBatch; ++i) take(i);
       ns.push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count() / kBatch);
@@ -73,8 +74,12 @@ class Takes {
     if (std::holds_alternative<Failure>(taken)) throw std::runtime_error("a sample failed");
   }
 
-  std::uint64_t reads() const { return client_.engine().counters.reads.load(); }
-  bool quiet() const { return client_.engine().counters.in_flight.load() == 0; }
+  /// Reads are done in the order of takes, so the next ones are ready once enough were done.
+  void wait_until_ready(std::size_t samples) const {
+    const auto& counters = client_.engine().counters;
+    const std::size_t least = std::min(samples, samples_.size());
+    wait_until([&] { return counters.in_flight == 0 && counters.reads >= least; });
+  }
 
   void report(std::vector<double>& ns) const {
     std::nth_element(ns.begin(), ns.begin() + static_cast<std::ptrdiff_t>(ns.size() / 2), ns.end());
