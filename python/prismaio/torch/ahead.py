@@ -1,0 +1,182 @@
+"""A sampler that PRISMA reads ahead of: it gives what the real one gives, announced beforehand."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from prismaio.torch.forecast import Forecast, starts_late
+from prismaio.torch.paths import Paths, as_list
+
+if TYPE_CHECKING:
+    from prismaio import Prisma
+
+__all__ = ["AheadSampler", "Epoch", "ReadAhead"]
+
+
+class ReadAhead:
+    """What an accelerated loader keeps for all its epochs."""
+
+    def __init__(self, prisma: Prisma, paths: Paths) -> None:
+        self.prisma = prisma
+        self.paths = paths
+        self.mispredicted = 0  # epochs in which the sampler did not do what its copy did
+        self._told = False
+
+    @property
+    def lookahead(self) -> int:
+        """Samples announced before training asks for them."""
+        return self.prisma._connection.settings.lookahead
+
+    def tell(self, why: str) -> None:
+        """Says once that an epoch, or what is left of it, is read plainly."""
+        self.mispredicted += 1
+        if not self._told:
+            self._told = True
+            text = f"PRISMA: {why}; what is left of such an epoch is read without it"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+class AheadSampler:
+    """Stands where a loader's iterator expects its sampler (or batch sampler)."""
+
+    def __init__(
+        self,
+        sampler: Iterable[Any],
+        ahead: ReadAhead,
+        *,
+        lanes: int,
+        batched: bool,
+        shared: Iterable[Any],
+    ) -> None:
+        """Changes nothing yet.
+
+        Args:
+            sampler: The real one, which alone decides.
+            ahead: What to read ahead with.
+            lanes: Workers that take turns, 1 if nobody knows who will be next.
+            batched: Whether the sampler gives lists of indices.
+            shared: What the sampler may refer to and that is never copied, such as data sets.
+        """
+        self.sampler = sampler
+        self.ahead = ahead
+        self.lanes = lanes
+        self.batched = batched
+        self.shared = list(shared)
+
+    def __iter__(self) -> Epoch:
+        return Epoch(self)
+
+    def __len__(self) -> int:
+        return len(self.sampler)  # type: ignore[arg-type]  # as without PRISMA, also where it fails
+
+
+class Epoch(Iterator[Any]):
+    """One pass: batches from the real sampler, each announced a window ahead on its lane."""
+
+    def __init__(self, source: AheadSampler) -> None:
+        self._source = source
+        self._plan = source.ahead.prisma.plan()
+        self._expected: deque[list[Any]] = deque()  # batches announced and not drawn yet
+        self._expected_samples = 0
+        self._batches_announced = 0
+        self._begun = False
+        self._more = True  # the forecast goes on
+        self._forecast: Forecast | None = None
+        self._late = starts_late(source.sampler)
+        if not self._late:
+            self._make_forecast()
+        self._real = iter(source.sampler)
+
+    def __next__(self) -> Any:
+        if not self._begun:
+            self._begin()
+        elif self._forecast is not None:
+            self._announce()
+        try:
+            batch = next(self._real)
+        except StopIteration:
+            self._check_end()
+            raise
+        self._check(batch)
+        return batch
+
+    def stop(self) -> None:
+        """Drops what was announced and not read."""
+        self._forecast = None
+        self._expected.clear()
+        self._plan.cancel()
+
+    def _begin(self) -> None:
+        self._begun = True
+        if self._late:
+            self._make_forecast()
+        if self._forecast is not None:
+            self._forecast.align()
+            self._announce()
+            self._plan.settle()
+
+    def _make_forecast(self) -> None:
+        source = self._source
+        try:
+            self._forecast = Forecast(source.sampler, source.shared)
+        except Exception as error:
+            name = type(source.sampler).__name__
+            source.ahead.tell(f"{name} cannot be run ahead ({error})")
+
+    def _announce(self) -> None:
+        """Fills the window up once a quarter of it, or more, is free."""
+        lookahead = self._source.ahead.lookahead
+        if self._expected_samples > lookahead * 3 // 4:
+            return
+        while self._forecast is not None and self._more and self._expected_samples < lookahead:
+            try:
+                batches, self._more = self._forecast.step(1)
+                for batch in batches:
+                    self._announce_batch(self._indices(batch))
+            except Exception as error:  # if it is the sampler's, it will raise it itself
+                self._give_up(f"running ahead of it failed ({error!r})")
+
+    def _indices(self, batch: Any) -> list[Any]:
+        return list(batch) if self._source.batched else [batch]
+
+    def _announce_batch(self, indices: list[Any]) -> None:
+        source = self._source
+        paths = [path for index in indices for path in as_list(source.ahead.paths(index))]
+        self._plan.announce(paths, self._batches_announced % source.lanes)
+        self._batches_announced += 1
+        self._expected.append(indices)
+        self._expected_samples += len(indices)
+
+    def _check(self, batch: Any) -> None:
+        if self._forecast is None:
+            return
+        expected = self._expected.popleft() if self._expected else None
+        if expected is None or not _same(expected, self._indices(batch)):
+            self._give_up("it gave other batches than a copy of it")
+        else:
+            self._expected_samples -= len(expected)
+
+    def _check_end(self) -> None:
+        if self._forecast is not None and self._expected:
+            self._give_up("it ended before a copy of it did")
+
+    def _give_up(self, why: str) -> None:
+        self.stop()
+        self._source.ahead.tell(f"{type(self._source.sampler).__name__}: {why}")
+
+
+def _same(expected: list[Any], got: list[Any]) -> bool:
+    try:
+        return expected == got
+    except Exception:  # arrays, whose truth is ambiguous
+        return len(expected) == len(got) and all(map(_equal, expected, got))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    try:
+        return bool((one == other).all())
+    except Exception:  # whatever they are, nobody can say that they are equal
+        return False
