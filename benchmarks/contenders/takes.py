@@ -7,15 +7,15 @@ import os
 import subprocess
 from collections.abc import Iterator
 
-from prismaio.launch import start_engine
-from prismaio.sizes import parse_size
+from prismaio.launch import find_or_start
+from prismaio.settings import resolve
 
 from benchmarks import traced
 from benchmarks.building import TAKES
 from benchmarks.contenders import Contender, Figures
 
-_FULL_BYTES = 16 << 20  # less than the data: the buffer is always full
-_DEPTH = 16
+FULL = "16MiB"  # less than the data: the buffer is always full
+DEPTH = 16
 
 
 class Reader(Contender):
@@ -34,9 +34,9 @@ class Reader(Contender):
 
     def _command(self) -> list[str]:
         """Each run has an engine of its own, which ends with it."""
-        memory = _FULL_BYTES if self.job.argument == "full" else parse_size(self.job.memory)
-        address, _ = start_engine(memory_bytes=memory, buffer_bytes=memory, depth=_DEPTH)
-        return [str(TAKES), address, self.job.listed, self.job.argument]
+        memory = FULL if self.job.argument == "full" else self.job.memory
+        engine = find_or_start(resolve(memory=memory, depth=DEPTH), private=True)
+        return [str(TAKES), engine.address, self.job.listed, self.job.argument]
 
 
 def with_hits_only(figures: Figures) -> Figures:

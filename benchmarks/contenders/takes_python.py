@@ -13,7 +13,7 @@ import prismaio
 
 from benchmarks import contenders, traced
 from benchmarks.contenders import Contender, Figures
-from benchmarks.contenders.takes import _DEPTH, _FULL_BYTES, with_hits_only
+from benchmarks.contenders.takes import DEPTH, FULL, with_hits_only
 
 _BATCH = 64
 _AHEAD = 4 * _BATCH  # that are ready, before some are taken
@@ -37,9 +37,9 @@ class Reader(Contender):
 
     def _takes(self, paths: list[str]) -> Figures:
         full = self.job.argument == "full"
-        memory = _FULL_BYTES if full else self.job.memory
+        memory = FULL if full else self.job.memory
         with prismaio.connect(
-            memory=memory, depth=_DEPTH, lookahead=len(paths) + 2 * _STEP
+            memory=memory, depth=DEPTH, lookahead=len(paths) + 2 * _STEP
         ) as prisma:
             samples = prisma.iterate(paths)
             # After so many steps, all are announced.
@@ -50,7 +50,7 @@ class Reader(Contender):
             ns = [*_batches(samples, range(unmeasured, len(paths) - _BATCH, _BATCH), prisma)]
             traced.mark("end")
             hits = prisma.stats()["hits"] - before
-            samples.close()  # type: ignore[attr-defined]
+            samples.close()
         return {"ns_per_hit": median(ns), "takes": len(ns) * _BATCH, "hits": hits}
 
 
