@@ -23,8 +23,8 @@ export PYTHON
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
 
-demo: $(VENV)/package.stamp  ## reads files from a cold cache, plainly and through PRISMA
-	$(BIN)/python examples/cold_files.py $(ARGS)
+demo: $(VENV)/demo.stamp $(VENV)/package.stamp  ## trains LeNet from slow storage, plainly and through PRISMA (ARGS=--help)
+	$(BIN)/prismaio demo $(ARGS)
 
 test: $(VENV)/test.stamp $(VENV)/package.stamp  ## everything that must pass: form, types, C++ and Python tests, wheels
 	$(NOX) -s lint types native tests stubs wheel
@@ -83,6 +83,10 @@ $(VENV)/package.stamp: $(SOURCES) $(VENV)/build.stamp
 
 $(VENV)/test.stamp: requirements/dev.txt requirements/test.txt $(VENV)/build.stamp | system-test
 	$(PIP) -r requirements/dev.txt -r requirements/test.txt
+	@touch $@
+
+$(VENV)/demo.stamp: requirements/demo.txt $(VENV)/build.stamp
+	$(PIP) -r requirements/demo.txt
 	@touch $@
 
 $(VENV)/docs.stamp: requirements/docs.txt $(VENV)/build.stamp
