@@ -29,7 +29,12 @@ def _run(name: str, options: argparse.Namespace) -> bool:
     wanted = workload.row(name)
     if options.only:
         wanted = replace(wanted, contenders=tuple(options.only.split(",")))
-    rounds = Rounds(seed=options.seed, least=options.rounds, most=max(options.rounds, options.most))
+    rounds = Rounds(
+        seed=options.seed,
+        least=options.rounds,
+        most=max(options.rounds, options.most),
+        quiet_s=options.quiet,
+    )
     if options.quick:
         wanted, rounds = wanted.quick(), Rounds(seed=options.seed, least=1, most=1, scouting=1)
     about = machine.described(data_folder().parent)
@@ -39,6 +44,7 @@ def _run(name: str, options: argparse.Namespace) -> bool:
         print(f"{name}: left out: {reason}\n")
         return False
     print(report.table(outcome))
+    print(report.machine_line(outcome, about))
     print(f"[{report.save(outcome, about, options.results)}]\n", flush=True)
     return all(outcome.same_bytes.values())
 
@@ -60,6 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=5, help="at least so many (5)")
     parser.add_argument("--most", type=int, default=30, help="at most so many (30)")
     parser.add_argument("--seed", type=int, default=1, help="of the order of contenders (1)")
+    parser.add_argument(
+        "--quiet", type=float, default=0, metavar="S", help="wait so long for a quiet machine (0)"
+    )
     parser.add_argument("--verbose", "-v", action="store_true", help="say what happens")
     parser.add_argument(
         "--results",

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import time
 from pathlib import Path
 
 import prismaio
 
+from benchmarks import meter
 from benchmarks.building import ROOT
+
+_MOMENT_S = 0.25
+_QUIET_SHARE = 0.15
 
 
 def described(data: Path) -> dict[str, object]:
@@ -26,6 +31,21 @@ def described(data: Path) -> dict[str, object]:
         "changed_since": bool(_git("status", "--porcelain", "--untracked-files=no")),
         "load_before": os.getloadavg()[0],
     }
+
+
+def wait_until_quiet(patience_s: float) -> None:
+    """Waits until nobody else uses much of the cores, but not for longer than that."""
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline and _busy_share() > _QUIET_SHARE:
+        pass
+
+
+def _busy_share() -> float:
+    """Of all cores, for a moment."""
+    before = meter.machine_cpu_s()
+    time.sleep(_MOMENT_S)
+    cores = len(os.sched_getaffinity(0))
+    return (meter.machine_cpu_s() - before) / cores / _MOMENT_S
 
 
 def _first_value(path: str, name: str) -> str:

@@ -35,7 +35,7 @@ class Finished:
     complaints: str
     cpu_s: float  # of the command, and of all that it or its children waited for
     orphans_cpu_s: float  # of what nobody waited for: an engine
-    others_cpu_s: float  # what the rest of the machine used meanwhile, the kernel's threads too
+    others_share: float  # of all cores, what the rest of the machine used meanwhile; and interrupts
     left_over: list[int]  # processes that had to be killed
 
 
@@ -56,7 +56,7 @@ def run(
     """
     adopt_orphans()
     before = children()
-    busy_before = _machine_cpu_s()
+    busy_before, began = machine_cpu_s(), time.monotonic()
     process = subprocess.Popen(
         command,
         cwd=cwd,
@@ -76,14 +76,15 @@ def run(
         watchdog.cancel()
     orphans_cpu_s, left_over = _wait_for_orphans(before)
     cpu_s = _cpu_of(usage)
-    others = max(0.0, _machine_cpu_s() - busy_before - cpu_s - orphans_cpu_s)
+    others_cpu_s = max(0.0, machine_cpu_s() - busy_before - cpu_s - orphans_cpu_s)
+    cores = len(os.sched_getaffinity(0))
     return Finished(
         status=process.returncode,
         lines=lines,
         complaints=complaints,
         cpu_s=cpu_s,
         orphans_cpu_s=orphans_cpu_s,
-        others_cpu_s=others,
+        others_share=others_cpu_s / cores / (time.monotonic() - began),
         left_over=left_over,
     )
 
@@ -165,7 +166,7 @@ def _cpu_of(usage: resource.struct_rusage) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _machine_cpu_s() -> float:
+def machine_cpu_s() -> float:
     """What all cores were busy with: user, nice, system, irq, softirq."""
     fields = Path("/proc/stat").read_text().split(maxsplit=8)[1:8]
     user, nice, system, _idle, _iowait, irq, softirq = map(int, fields)

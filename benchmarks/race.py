@@ -15,6 +15,7 @@ from benchmarks import running, verdict
 from benchmarks.contenders import Figures
 from benchmarks.dataset import provide
 from benchmarks.job import Job, write_list
+from benchmarks.machine import wait_until_quiet
 from benchmarks.storage import Storage, StorageError, storage_of
 from benchmarks.workload import Bar, Workload
 
@@ -30,6 +31,7 @@ class Rounds:
     most: int = 30
     scouting: int = 3  # runs of every thread count of the limit, to find the best ones
     seed: int = 1
+    quiet_s: float = 0.0  # how long to wait before each timed run until the machine is quiet
 
 
 @dataclass
@@ -152,7 +154,7 @@ class Race:
         for number in range(self._rounds.scouting if len(names) > _BEST_LIMITS else 0):
             listed = self._list(storage.root, "order", random.Random(f"scout {number}"))
             for name in self._shuffled(names):
-                figures = running.timed(self._job(name, listed), storage)
+                figures = self._timed(self._job(name, listed), storage)
                 times[name].append(figures["wall_s"])
                 self._say(f"scouting: {name} {figures['wall_s']:.3f} s")
         self._outcome.scouted = {name: values for name, values in times.items() if values}
@@ -172,7 +174,7 @@ class Race:
 
     def _pass(self, number: int, job: Job, storage: Storage) -> None:
         if "time" in self._workload.passes:
-            figures = running.timed(job, storage)
+            figures = self._timed(job, storage)
             self._outcome.figures.setdefault(job.contender, {})[number] = figures
             if "wall_s" in figures:
                 self._say(f"round {number + 1}: {job.contender} {figures['wall_s']:.3f} s")
@@ -180,6 +182,10 @@ class Race:
             memory = running.remembered(job, storage)
             self._outcome.memory.setdefault(job.contender, []).append(memory)
             self._say(f"round {number + 1}: {job.contender} {memory['peak_mib']:.0f} MiB")
+
+    def _timed(self, job: Job, storage: Storage) -> Figures:
+        wait_until_quiet(self._rounds.quiet_s)
+        return running.timed(job, storage)
 
     def _field(self, *, only_needed: bool) -> list[str]:
         """Who runs in a round; later on, only those that an open bar is about."""

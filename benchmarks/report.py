@@ -39,6 +39,18 @@ def table(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
+def machine_line(outcome: Outcome, machine: dict[str, object]) -> str:
+    """Where this was measured, and how quiet it was there."""
+    runs = [one for rounds in outcome.figures.values() for one in rounds.values()]
+    others = [one["others_share"] for one in runs if "others_share" in one]
+    busy = f"; others used {median(others):.0%} of the cores meanwhile" if others else ""
+    changed = " and changes" if machine["changed_since"] else ""
+    return (
+        f"{machine['cores']} cores of {machine['cpu']}, Linux {machine['kernel']}, "
+        f"{machine['file_system']}, commit {machine['commit']}{changed}{busy}"
+    )
+
+
 def bar_line(outcome: Outcome, bar: Bar) -> str:
     """One bar, such as "prisma wall_s ÷ limit:16: 1.05 [1.01, 1.08], n 9; at most 1.1: reached"."""
     other = (outcome.limit() or "limit") if bar.against == "limit" else bar.against

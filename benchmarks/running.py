@@ -32,7 +32,7 @@ def timed(job: Job, storage: Storage) -> Figures:
     finished = _run(job, storage)
     answer = _answer(job, finished)
     cpu_s = answer.pop("own_cpu_s", finished.cpu_s) + finished.orphans_cpu_s
-    answer |= {**found, **storage.counted(), "others_cpu_s": finished.others_cpu_s, "cpu_s": cpu_s}
+    answer |= {**found, **storage.counted(), "others_share": finished.others_share, "cpu_s": cpu_s}
     if answer.get("bytes"):
         answer["cpu_s_per_gb"] = cpu_s / answer["bytes"] * 1e9
     return answer
