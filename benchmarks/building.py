@@ -20,25 +20,24 @@ def build(*targets: str) -> None:
     Raises:
         RuntimeError: If that fails; the message holds what the compiler said.
     """
-    cmake = _cmake()
-    python = f"-DPython_EXECUTABLE={sys.executable}"
-    _run([cmake, "--preset", "bench", python])
-    names = ["--target", *targets] if targets else []
-    _run([cmake, "--build", "--preset", "bench", "-j", "2", *names])
-
-
-def _cmake() -> str:
-    beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    found = shutil.which("cmake", path=beside)
-    if found is None:
+    # What was installed beside this Python counts too, whether it is on the path or not.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    cmake = shutil.which("cmake", path=path)
+    if cmake is None:
         raise RuntimeError("benchmarks need cmake: `make bench` sees to that")
-    return found
+    names = ["--target", *targets] if targets else []
+    for words in (
+        ["--preset", "bench", f"-DPython_EXECUTABLE={sys.executable}"],
+        ["--build", "--preset", "bench", "-j", "2", *names],
+    ):
+        _run([cmake, *words], os.environ | {"PATH": path})
 
 
-def _run(command: list[str]) -> None:
+def _run(command: list[str], environment: dict[str, str]) -> None:
     done = subprocess.run(
         command,
         cwd=ROOT,
+        env=environment,
         check=False,
         text=True,
         stdout=subprocess.PIPE,
