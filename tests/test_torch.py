@@ -7,6 +7,7 @@ import os
 import pickle
 import random
 import signal
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -214,6 +215,16 @@ class Eager(Drawing):
         return iter(order)
 
 
+class Sure(Eager):
+    """Knows whether it was copied."""
+
+    copied = False
+
+    def __deepcopy__(self, memo: object) -> Sure:
+        Sure.copied = True
+        return self
+
+
 SAMPLERS: dict[str, Callable[[Files], dict[str, Any]]] = {
     "a generator of its own": lambda files: {"generator": torch.Generator().manual_seed(7)},
     "replacement": lambda files: {"sampler": RandomSampler(files, replacement=True)},
@@ -328,6 +339,17 @@ def test_paths_may_be_told(folder: Path) -> None:
     assert_same_and_read_ahead(lambda: loader_of(unlisted), paths=unlisted.path)
 
 
+def test_a_function_of_paths_may_draw_random_numbers(folder: Path) -> None:
+    unlisted = Unlisted(folder)
+
+    def paths(index: int) -> list[str]:
+        random.random()
+        torch.rand(1)
+        return [unlisted.path(index)]
+
+    assert_same_and_read_ahead(lambda: loader_of(unlisted), paths=paths)
+
+
 def test_wrong_paths_cost_time_and_nothing_else(folder: Path, dataset: Files) -> None:
     def next_one(index: int) -> str:
         return str(folder / f"absent-{index}")
@@ -397,6 +419,18 @@ def test_a_broken_off_epoch_is_cancelled_and_the_next_one_whole(
     assert broken_off(accelerate) == broken_off(lambda loader: loader)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_memory_comes_back_when_an_epoch_is_broken_off(dataset: Files, workers: int) -> None:
+    with prismaio.connect(memory="16MiB") as prisma:
+        loader = accelerate(loader_of(dataset, num_workers=workers), prisma=prisma)
+        for _ in loader:
+            break
+        deadline = time.monotonic() + 20
+        while (stats := prisma.stats())["used_bytes"] + stats["reads_in_flight"] > 0:
+            assert time.monotonic() < deadline, stats
+            time.sleep(0.01)
+
+
 def test_an_error_of_the_data_set_is_the_users_to_see(dataset: Files, folder: Path) -> None:
     dataset.samples[20] = (str(folder / "absent"), 0)
     loader = accelerate(loader_of(dataset, shuffle=False))
@@ -442,5 +476,8 @@ def test_switched_off_it_is_the_plain_loader(
     monkeypatch.setenv("PRISMAIO_DISABLE", "1")
     with prismaio.connect() as prisma:
         got, served = epochs(accelerate(loader_of(dataset, num_workers=2), prisma=prisma))
+        Sure.copied = False
+        list(accelerate(loader_of(dataset, shuffle=False, sampler=Sure(dataset)), prisma=prisma))
     assert got == epochs(loader_of(dataset, num_workers=2))[0]
     assert not any(served)
+    assert not Sure.copied

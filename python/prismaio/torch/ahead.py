@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from prismaio.torch.forecast import Forecast, starts_late
 from prismaio.torch.paths import Paths, as_list
+from prismaio.torch.randomness import untouched
 
 if TYPE_CHECKING:
     from prismaio import Prisma
@@ -29,6 +30,11 @@ class ReadAhead:
     def lookahead(self) -> int:
         """Samples announced before training asks for them."""
         return self.prisma._connection.settings.lookahead
+
+    @property
+    def is_off(self) -> bool:
+        """Whether PRISMA is switched off: then nobody need know what comes next."""
+        return self.prisma._connection.settings.disable
 
     def tell(self, why: str) -> None:
         """Says once that an epoch, or what is left of it, is read plainly."""
@@ -83,7 +89,6 @@ class Epoch(Iterator[Any]):
         self._expected_samples = 0
         self._batches_announced = 0
         self._begun = False
-        self._more = True  # the forecast goes on
         self._forecast: Forecast | None = None
         self._late = starts_late(source.sampler)
         if not self._late:
@@ -120,6 +125,8 @@ class Epoch(Iterator[Any]):
 
     def _make_forecast(self) -> None:
         source = self._source
+        if source.ahead.is_off:
+            return
         try:
             self._forecast = Forecast(source.sampler, source.shared)
         except Exception as error:
@@ -131,13 +138,16 @@ class Epoch(Iterator[Any]):
         lookahead = self._source.ahead.lookahead
         if self._expected_samples > lookahead * 3 // 4:
             return
-        while self._forecast is not None and self._more and self._expected_samples < lookahead:
-            try:
-                batches, self._more = self._forecast.step(1)
-                for batch in batches:
+        try:
+            while self._expected_samples < lookahead:
+                assert self._forecast is not None
+                batch = next(self._forecast)
+                with untouched():  # by the user's own function of paths, too
                     self._announce_batch(self._indices(batch))
-            except Exception as error:  # if it is the sampler's, it will raise it itself
-                self._give_up(f"running ahead of it failed ({error!r})")
+        except StopIteration:
+            return
+        except Exception as error:  # if it is the sampler's, it will raise it itself
+            self._give_up(f"running ahead of it failed ({error!r})")
 
     def _indices(self, batch: Any) -> list[Any]:
         return list(batch) if self._source.batched else [batch]

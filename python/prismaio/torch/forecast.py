@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from prismaio.torch.randomness import Generators, Globals
+from prismaio.torch.randomness import Generators, Globals, untouched
 
 __all__ = ["Forecast", "starts_late"]
 
@@ -22,7 +22,7 @@ def starts_late(sampler: Iterable[Any]) -> bool:
     return inspect.isgeneratorfunction(getattr(type(sampler), "__iter__", None))
 
 
-class Forecast:
+class Forecast(Iterator[Any]):
     """The batches (or indices) that a sampler will give from here on.
 
     Made where the sampler's own `iter` is called, or, if that starts late, before its first
@@ -40,35 +40,24 @@ class Forecast:
             Exception: Whatever copying the sampler raises: it cannot be forecast.
         """
         memo: dict[int, Any] = {id(one): one for one in shared}
-        before = Globals.now()
-        try:
+        with untouched():
             copied = copy.deepcopy(sampler, memo)
             self._generators = Generators(memo)
             self._batches = iter(copied)
             self._globals = Globals.now()
-        finally:
-            before.restore()
 
     def align(self) -> None:
         """Takes over the states of all generators as they are now."""
         self._generators.align()
         self._globals = Globals.now()
 
-    def step(self, count: int) -> tuple[list[Any], bool]:
-        """The next batches, at most so many, and whether there are more.
+    def __iter__(self) -> Forecast:
+        return self
 
-        Raises:
-            Exception: Whatever the sampler will raise there.
-        """
-        batches: list[Any] = []
-        before = Globals.now()
-        self._globals.restore()
-        try:
-            for _ in range(count):
-                batches.append(next(self._batches))
-        except StopIteration:
-            return batches, False
-        finally:
-            self._globals = Globals.now()
-            before.restore()
-        return batches, True
+    def __next__(self) -> Any:
+        with untouched():
+            self._globals.restore()
+            try:
+                return next(self._batches)
+            finally:
+                self._globals = Globals.now()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
 
-__all__ = ["Generators", "Globals"]
+__all__ = ["Generators", "Globals", "untouched"]
 
 
 class Globals(NamedTuple):
@@ -31,6 +33,16 @@ class Globals(NamedTuple):
         torch.set_rng_state(self.torch)
         if self.numpy is not None:
             sys.modules["numpy"].random.set_state(self.numpy)
+
+
+@contextlib.contextmanager
+def untouched() -> Iterator[None]:
+    """Leaves the global generators as they were before the block."""
+    before = Globals.now()
+    try:
+        yield
+    finally:
+        before.restore()
 
 
 class Generators:
