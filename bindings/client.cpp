@@ -239,6 +239,7 @@ nb::dict counters(const Client& client) {
   all["taken_bytes"] = mine.taken_bytes.load();
   all["direct_reads"] = mine.direct_reads.load();
   all["direct_bytes"] = mine.direct_bytes.load();
+  all["asides"] = mine.asides.load();
   all["stall_ns"] = mine.stall_ns.load();
   all["private_copies"] = mine.private_copies.load();
   const Header& engine = client.engine();
@@ -333,6 +334,8 @@ void bind_client(nb::module_& m) {
       .def_prop_ro("session", &Client::session, "Clients of one session take from its plans.")
       .def_prop_ro("engine_pid", &Client::engine_pid, "The engine's process.")
       .def_prop_ro("engine_lives", &Client::engine_lives, "Whether the engine is still there.")
+      .def_prop_ro("is_lost", &Client::is_lost,
+                   "Whether the engine was found to be gone; asks nobody.")
       .def_prop_ro("is_ours", &Client::is_ours, "False in a forked child.")
       .def("counters", &counters, nb::sig("def counters(self) -> dict[str, int]"),
            "What was counted so far, by name.");

@@ -315,6 +315,38 @@ TEST_F(Together, AForkedChildReadsDirectlyAndReleasesNothingOfItsParents) {
   EXPECT_TRUE(std::get<Bytes>(client.take(1, 0, 1, samples[1])).is_shared());
 }
 
+TEST_F(Together, AConsumerStepsAsideWhereReadsDoNotWaitAndComesBackWhenTheyDo) {
+  RunningEngine engine({512_KiB, 512_KiB, 2});  // far less than all of it
+  Client& client = engine.client();
+  const auto samples = files(600, 5'000);
+  const auto take = [&](std::size_t i) {
+    const Taken taken = client.take(1, 0, i, samples[i]);
+    EXPECT_EQ(text_of(taken), content(i, 5'000));
+    return std::get<Bytes>(taken).is_shared();
+  };
+  auto& lanes =
+      const_cast<ControlLayout&>(reinterpret_cast<const ControlLayout&>(client.engine())).lanes;
+  const auto lane_aside = [&]() -> LaneSlot* {
+    const auto found = std::find_if(lanes.begin(), lanes.end(),
+                                    [](const LaneSlot& lane) { return lane.aside.load() != 0; });
+    return found == lanes.end() ? nullptr : &*found;
+  };
+
+  std::size_t at = 0;
+  client.announce(1, 0, wire::NamedBy::kPosition, 0, samples);
+  while (at < samples.size() && take(at)) ++at;
+  ASSERT_LT(at, samples.size()) << "the page cache has it, and it was read ahead all the same";
+  LaneSlot* lane = lane_aside();
+  ASSERT_NE(lane, nullptr);
+  EXPECT_GT(client.counters().asides.load(), 0u);
+
+  // What slow storage would have left behind.
+  lane->slow_reads = 3;
+  lane->spent_ns = lane->expected_ns + 50'000'000;
+  ++at;
+  EXPECT_TRUE(take(at)) << "the engine reads again, and what it has is taken";
+}
+
 TEST_F(Together, FiftyRandomPlansEqualAPlainLoop) {
   const std::vector<std::size_t> sizes{0, 1, 4095, 4096, 4097, 30'000, 200'000};
   std::vector<Sample> samples;

@@ -100,6 +100,10 @@ class Client:
         """Whether the engine is still there."""
 
     @property
+    def is_lost(self) -> bool:
+        """Whether the engine was found to be gone; asks nobody."""
+
+    @property
     def is_ours(self) -> bool:
         """False in a forked child."""
 

@@ -97,7 +97,7 @@ class Prisma:
         if client is None:
             return None
         sample = client.take_planned(*_wanted(path, offset, length))
-        if sample is None or not sample.is_shared:
+        if client.is_lost:
             self._connection.look()
         return sample
 
@@ -112,7 +112,7 @@ class Prisma:
         if client is None:
             return self._connection.read_directly(*wanted)
         sample = client.take_path(*wanted)
-        if not sample.is_shared:
+        if client.is_lost:
             self._connection.look()
         return sample
 

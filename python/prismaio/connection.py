@@ -35,6 +35,7 @@ _OWN = (  # counted by each client; `Client.counters()` has them all
     "taken_bytes",
     "direct_reads",
     "direct_bytes",
+    "asides",
     "stall_ns",
     "private_copies",
 )

@@ -61,7 +61,7 @@ class Iteration(Iterator[Any]):
                 if client is None:
                     return self._connection.read_directly(*wanted, position)
                 sample = client.take_at(self._number, 0, position, *wanted)
-                if not sample.is_shared:
+                if client.is_lost:
                     self._connection.look()
                 return sample
             except OSError as error:
@@ -114,6 +114,7 @@ class _Window:
             except IndexError:
                 if self._has_ended:
                     break
+        self._connection.look()  # who stepped aside does not notice an engine's end by itself
         self.end()
         failure, self._failure = self._failure, None
         if failure is not None:

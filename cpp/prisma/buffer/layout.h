@@ -54,16 +54,17 @@ struct Bucket {
 struct alignas(64) ClientSlot {
   std::atomic<std::uint32_t> announced;  // engine: its Announce messages so far; a futex
   std::atomic<std::uint64_t> hits, lates, misses, unplanned;
-  std::atomic<std::uint64_t> taken_bytes, direct_reads, direct_bytes, direct_ns;
+  std::atomic<std::uint64_t> taken_bytes, direct_reads, direct_bytes, direct_ns, asides;
   std::atomic<std::uint64_t> stall_ns, private_copies, private_bytes, leased_bytes;
 };
 
-/// What lane and client tell each other about stepping aside.
+/// What lane and clients tell each other about stepping aside: where the page cache has it all, a
+/// direct read costs less than having the engine read and taking it.
 struct alignas(64) LaneSlot {
-  std::atomic<std::uint32_t> aside;       // engine: read directly what I have not started
-  std::atomic<std::uint32_t> slow_reads;  // client: direct reads that were slow, in this spell
-  std::atomic<std::uint64_t> takes;       // client: samples taken
-  std::atomic<std::uint64_t> take_ns;     // client: time that took, waiting included
+  std::atomic<std::uint32_t> aside;        // engine: read directly what I have not started
+  std::atomic<std::uint32_t> slow_reads;   // clients: direct reads since, that the cache had not
+  std::atomic<std::uint64_t> spent_ns;     // clients: what direct reads since took,
+  std::atomic<std::uint64_t> expected_ns;  // and what they would have from the page cache
 };
 
 /// Counters of the engine, written by it alone.

@@ -40,6 +40,7 @@ class Client {
   const Header& engine() const { return attachment_->control().header; }
   std::uint64_t session() const { return attachment_->session(); }
   std::int64_t engine_pid() const { return attachment_->engine_pid(); }
+  bool is_lost() const { return lost_.load(std::memory_order_relaxed); }
   bool engine_lives() const { return !lost_.load() && attachment_->engine_lives(); }
 
   /// Says what comes next on a lane, in as many messages as it takes.
@@ -76,6 +77,7 @@ class Client {
   Hash128 name_of(const Sample& sample) const;
   Taken take_named(const Hash128& name, const Sample& sample);
   std::optional<Taken> take_from_buffer(const Hash128& name, const Sample& sample);
+  std::optional<Taken> read_aside(const Found& found, const Sample& sample);
   Next await(const Found& found);
   Next await_announcement(std::uint32_t seen);
   Taken use(const Found& found, const Sample& sample);

@@ -31,10 +31,7 @@ Result read_to_the_end(const Fd& fd, const Sample& sample) {
   return Bytes(std::move(own), all.size());
 }
 
-Result attempt(const Sample& sample) {
-  auto opened = open_file(sample.path.c_str());
-  if (const auto* error = std::get_if<ErrorNumber>(&opened)) return *error;
-  const OpenFile& file = std::get<OpenFile>(opened);
+Result read_opened(const OpenFile& file, const Sample& sample) {
   FileStamp stamp = file.stamp;
   if (stamp.size == 0) return read_to_the_end(file.fd, sample);
   for (int tries = 0; tries < 2; ++tries) {
@@ -56,9 +53,19 @@ Result attempt(const Sample& sample) {
 }  // namespace
 
 Taken read_directly(const Sample& sample) {
+  return *read_small(sample, UINT64_MAX, [] { return true; });
+}
+
+std::optional<Taken> read_small(const Sample& sample, std::uint64_t most_bytes,
+                                const std::function<bool()>& claim) {
   Backoff backoff;
   while (true) {
-    auto result = attempt(sample);
+    auto opened = open_file(sample.path.c_str());
+    const auto* file = std::get_if<OpenFile>(&opened);
+    if (file && bytes_within(file->stamp.size, sample.offset, sample.length) > most_bytes)
+      return {};
+    if (backoff.tries() == 0 && !claim()) return {};
+    auto result = file ? read_opened(*file, sample) : Result(std::get<ErrorNumber>(opened));
     if (auto* bytes = std::get_if<Bytes>(&result)) return std::move(*bytes);
     const int number = std::get<ErrorNumber>(result).value;
     const auto wait = is_transient(number) ? backoff.next() : std::nullopt;

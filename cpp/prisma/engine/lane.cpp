@@ -26,6 +26,10 @@ Lane* Lanes::find(ClientId owner, std::uint32_t plan, std::uint32_t number) {
 Lane* Lanes::find_or_add(ClientId owner, std::uint32_t plan, std::uint32_t lane,
                          std::uint64_t session) {
   if (Lane* known = find(owner, plan, lane)) return known;
+  int fast_reads = 0;
+  for (const auto& other : lanes_) {  // the next epoch finds the same storage
+    if (other->owner == owner) fast_reads = other->fast_reads;
+  }
   if (taken_numbers_.empty()) taken_numbers_.resize(kLanes);
   const auto free = std::find(taken_numbers_.begin(), taken_numbers_.end(), false);
   if (free == taken_numbers_.end()) return nullptr;
@@ -36,6 +40,7 @@ Lane* Lanes::find_or_add(ClientId owner, std::uint32_t plan, std::uint32_t lane,
   added->plan = plan;
   added->lane = lane;
   added->session = session;
+  added->fast_reads = fast_reads;
   return lanes_.emplace_back(std::move(added)).get();
 }
 
@@ -52,7 +57,9 @@ Lane* Lanes::most_urgent(bool only_idle) {
   Lane* best = nullptr;
   double best_due = 0;
   for (const auto& lane : lanes_) {
-    if (lane->queued.empty() || lane->aside) continue;
+    if (lane->queued.empty()) continue;
+    const bool is_chunk = lane->queued.begin()->first.chunk > 0;
+    if (lane->aside && !is_chunk) continue;
     if (only_idle && (lane->ready > 0 || lane->reading > 0)) continue;
     const double when = due(*lane, lane->queued.begin()->first);
     if (best == nullptr || when < best_due) {

@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +21,12 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
+/// One use of an entry.
+struct EntryId {
+  std::uint32_t entry = 0;
+  std::uint32_t generation = 0;
+};
+
 /// The part of a plan that one consumer reads in order.
 struct Lane {
   std::uint32_t number = 0;  // of its slot in shared memory
@@ -29,11 +36,13 @@ struct Lane {
   std::uint64_t session = 0;
 
   std::map<Place, std::uint32_t> queued;  // announced and not started
+  std::deque<EntryId> published;          // in the order of their places; some may be gone
   std::uint64_t frontier = 0;             // the first position after all that were consumed
   std::uint64_t reordering = 0;           // largest seen distance of a take behind the frontier
   std::uint32_t ready = 0, reading = 0, live = 0;
   bool cancelled = false;
-  bool aside = false;
+  bool aside = false;  // clients read directly what is queued
+  int fast_reads = 0;  // goes up with each read that did not wait, and down faster with others
 
   std::uint64_t frontier_before = 0;  // at the last tick
   double interval_s = 0;              // mean time between takes; 0: not known
@@ -68,6 +77,7 @@ class Lanes {
   /// Forgets lanes that were cancelled and of which nothing is left.
   void remove_ended();
   std::vector<Lane*> of(ClientId owner) const;
+  bool empty() const { return lanes_.empty(); }
   const std::vector<std::unique_ptr<Lane>>& all() const { return lanes_; }
 
  private:

@@ -48,6 +48,7 @@ std::optional<std::uint32_t> Ledger::publish(Lane& lane, Place place, const Hash
   live_.push_back(*entry);
   ++lane.live;
   lane.queued.emplace(place, *entry);
+  if (place.chunk == 0) lane.published.push_back({*entry, record.generation});
   return entry;
 }
 
@@ -164,6 +165,7 @@ void Ledger::top_up(std::uint32_t head) {
     const auto entry = publish(*record.lane, place, name, std::move(range));
     if (!entry) return;
     records_[*entry].head = head;
+    stream.published.push_back({*entry, records_[*entry].generation});
     ++stream.next_chunk;
     ++stream.outstanding;
   }
@@ -272,28 +274,52 @@ void Ledger::free_entry(std::uint32_t entry) {
 }
 
 void Ledger::end_stream(std::uint32_t head) {
+  const std::deque<EntryId> chunks = std::move(records_[head].stream->published);
   records_[head].stream.reset();
   std::erase(stream_heads_, head);
-  // Its chunks go with it. (Copied, since dropping changes the list.)
-  for (const std::uint32_t entry : std::vector(live_)) {
-    if (!records_[entry].live || records_[entry].head != head) continue;
-    records_[entry].head.reset();
-    drop(entry);
+  for (const EntryId& chunk : chunks) {
+    if (!is_current(chunk)) continue;
+    records_[chunk.entry].head.reset();
+    drop(chunk.entry);
   }
 }
 
 void Ledger::sweep() {
+  constexpr std::size_t kLookPast = 8;
+  for (const auto& lane : lanes_.all()) sweep_some(lane->published, kLookPast + lane->reordering);
+  for (const std::uint32_t head : stream_heads_) {
+    sweep_some(records_[head].stream->published, kStreamWindow);
+  }
+  top_up_streams();
+}
+
+void Ledger::sweep_all() {
   // Backwards, since freeing an entry moves the last one into its place.
   for (std::size_t at = live_.size(); at-- > 0;) {
     if (at < live_.size()) sweep_entry(live_[at]);
   }
-  for (const std::uint32_t head : stream_heads_) {
-    if (records_[head].stream->outstanding < kStreamWindow / 2) top_up(head);
-  }
+  top_up_streams();
   lanes_.remove_ended();
 }
 
-void Ledger::sweep_entry(std::uint32_t entry) {
+/// Until so many in a row were not taken.
+void Ledger::sweep_some(std::deque<EntryId>& published, std::size_t look_past) {
+  std::size_t untaken = 0;
+  for (std::size_t at = 0; at < published.size() && untaken < look_past; ++at) {
+    if (!is_current(published[at])) continue;
+    untaken = sweep_entry(published[at].entry) ? 0 : untaken + 1;
+  }
+  while (!published.empty() && !is_current(published.front())) published.pop_front();
+}
+
+void Ledger::top_up_streams() {
+  for (const std::uint32_t head : stream_heads_) {
+    if (records_[head].stream->outstanding < kStreamWindow / 2) top_up(head);
+  }
+}
+
+/// Whether somebody has taken it.
+bool Ledger::sweep_entry(std::uint32_t entry) {
   Record& record = records_[entry];
   const EntryWord word = unpack(control_.entries[entry].word.load(std::memory_order_acquire));
   if (word.state == EntryState::kTaken || word.state == EntryState::kDone) {
@@ -305,12 +331,13 @@ void Ledger::sweep_entry(std::uint32_t entry) {
         change(control_.entries[entry], entry_engine::reclaim)) {
       free_entry(entry);
     }
-    return;
+    return true;
   }
   if (record.place.chunk == 0 && record.lane->is_stale(record.place.position)) {
     add(control_.header.counters.stale);
     drop(entry);
   }
+  return false;
 }
 
 bool Ledger::may_be_seen_by_a_child(Record& record, EntryWord word) const {
@@ -356,7 +383,7 @@ void Ledger::client_gone(ClientId client) {
   }
 }
 
-std::optional<PinnedEntry> Ledger::pin(ClientId client, std::uint32_t entry) {
+std::optional<EntryId> Ledger::pin(ClientId client, std::uint32_t entry) {
   if (entry >= kEntries || !records_[entry].live) return {};
   const EntryWord word = unpack(control_.entries[entry].word.load(std::memory_order_acquire));
   const bool held = word.state == EntryState::kTaken || word.state == EntryState::kDone;
@@ -364,15 +391,16 @@ std::optional<PinnedEntry> Ledger::pin(ClientId client, std::uint32_t entry) {
   Record& record = records_[entry];
   record.pin_seen = true;
   ++record.pins;
-  return PinnedEntry{entry, record.generation};
+  return EntryId{entry, record.generation};
 }
 
-void Ledger::unpin(const PinnedEntry& pinned) {
-  if (is_current(pinned.entry, pinned.generation)) --records_[pinned.entry].pins;
+void Ledger::unpin(const EntryId& pinned) {
+  if (is_current(pinned)) --records_[pinned.entry].pins;
 }
 
-bool Ledger::is_current(std::uint32_t entry, std::uint32_t generation) const {
-  return entry < kEntries && records_[entry].live && records_[entry].generation == generation;
+bool Ledger::is_current(EntryId id) const {
+  return id.entry < kEntries && records_[id.entry].live &&
+         records_[id.entry].generation == id.generation;
 }
 
 Block* Ledger::block(std::uint64_t ticket) {

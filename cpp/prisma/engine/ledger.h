@@ -29,6 +29,7 @@ struct Stream {
   std::uint64_t chunk_bytes = 0;
   std::uint64_t next_chunk = 0;
   std::uint32_t outstanding = 0;  // chunks published and not given back
+  std::deque<EntryId> published;  // of these; some may be gone
 };
 
 /// The bytes of one read, on their way or there.
@@ -68,12 +69,6 @@ struct Record {
   std::size_t live_at = 0;
 };
 
-/// An entry that a forked child may see.
-struct PinnedEntry {
-  std::uint32_t entry = 0;
-  std::uint32_t generation = 0;
-};
-
 class Ledger {
  public:
   Ledger(ControlLayout& control, std::byte* data, Arena::Punch punch);
@@ -104,23 +99,27 @@ class Ledger {
   /// Drops an entry that will not be taken; one that a consumer holds stays until it is given back.
   void drop(std::uint32_t entry);
 
-  /// Looks at all entries: notes what was taken, frees what was given back, drops what is stale.
+  /// Looks at the entries whose turn it is in each lane, and as far on as it finds any that were
+  /// taken: notes those, frees what was given back, drops what is stale.
   void sweep();
+
+  /// The same for all entries, which is only needed now and then.
+  void sweep_all();
 
   void cancel(Lane& lane);
   void client_gone(ClientId client);
 
   /// A forked child sees these bytes too, until they are unpinned as often. Nothing when that
   /// client does not hold them.
-  std::optional<PinnedEntry> pin(ClientId client, std::uint32_t entry);
-  void unpin(const PinnedEntry& pinned);
+  std::optional<EntryId> pin(ClientId client, std::uint32_t entry);
+  void unpin(const EntryId& pinned);
 
   /// Between these two all is looked at that clients had sent before. A pinned entry that was given
   /// back and has no pin left is freed only after that: another pin may be on its way.
   void begin_drain() { ++drains_begun_; }
   void end_drain() { drains_ended_ = drains_begun_; }
 
-  bool is_current(std::uint32_t entry, std::uint32_t generation) const;
+  bool is_current(EntryId id) const;
   Record& record(std::uint32_t entry) { return records_[entry]; }
   Block* block(std::uint64_t ticket);
   void discard(Block& block);
@@ -143,7 +142,9 @@ class Ledger {
   void forget_content(const Block& block);
   void end_stream(std::uint32_t head);
   void free_entry(std::uint32_t entry);
-  void sweep_entry(std::uint32_t entry);
+  void sweep_some(std::deque<EntryId>& published, std::size_t look_past);
+  bool sweep_entry(std::uint32_t entry);
+  void top_up_streams();
   bool may_be_seen_by_a_child(Record& record, EntryWord word) const;
   bool evict(Block& block);
   Block* needed_last(double due);

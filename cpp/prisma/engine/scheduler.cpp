@@ -10,6 +10,8 @@
 namespace prisma {
 namespace {
 
+constexpr int kFastReads = 64, kSlowReadCosts = 32;
+
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t count = 1) {
   counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
 }
@@ -46,6 +48,7 @@ void Scheduler::announce(ClientId client, std::uint64_t session, const wire::Ann
   sweep();
   Lane* lane = ledger_.lanes().find_or_add(client, announce.plan, announce.lane, session);
   if (lane == nullptr) return;
+  set_aside(*lane, lane->fast_reads >= kFastReads);
   const HashKey& key = control_.header.hash_key;
   std::uint64_t position = announce.first_position;
   for (const Sample& sample : announce.samples) {
@@ -55,19 +58,28 @@ void Scheduler::announce(ClientId client, std::uint64_t session, const wire::Ann
             : name_by_position(key, client, announce.plan, announce.lane, position);
     if (!ledger_.publish(*lane, {position++, 0}, name, sample)) break;
   }
-  changed_.notify_all();
+  changed_.notify_one();
 }
 
 void Scheduler::demand(const wire::Demand& demand) {
   const Turn turn(*this);
-  if (!ledger_.is_current(demand.entry, demand.generation)) return;
+  if (!ledger_.is_current({demand.entry, demand.generation})) return;
   const Record& record = ledger_.record(demand.entry);
   if (record.phase == Record::Phase::kQueued) demanded_.push_back(demand);
   if (record.block != nullptr) {
     record.block->demanded = true;
     if (record.block->phase == Block::Phase::kParked) place_parked();
   }
-  changed_.notify_all();
+  changed_.notify_one();
+}
+
+void Scheduler::resume(const wire::Resume& resume) {
+  const Turn turn(*this);
+  if (resume.entry >= kEntries || !ledger_.record(resume.entry).live) return;
+  Lane& lane = *ledger_.record(resume.entry).lane;
+  lane.fast_reads = 0;
+  set_aside(lane, false);
+  changed_.notify_one();
 }
 
 void Scheduler::cancel(ClientId client, const wire::Cancel& cancel) {
@@ -77,30 +89,30 @@ void Scheduler::cancel(ClientId client, const wire::Cancel& cancel) {
     if (lane->plan == cancel.plan && meant && !lane->cancelled) ledger_.cancel(*lane);
   }
   place_parked();
-  changed_.notify_all();
+  changed_.notify_one();
 }
 
 void Scheduler::client_gone(ClientId client) {
   const Turn turn(*this);
   ledger_.client_gone(client);
   place_parked();
-  changed_.notify_all();
+  changed_.notify_one();
 }
 
-std::vector<PinnedEntry> Scheduler::pin(ClientId client, const wire::Pin& pin) {
+std::vector<EntryId> Scheduler::pin(ClientId client, const wire::Pin& pin) {
   const Turn turn(*this);
-  std::vector<PinnedEntry> pinned;
+  std::vector<EntryId> pinned;
   for (const std::uint32_t entry : pin.entries) {
     if (const auto known = ledger_.pin(client, entry)) pinned.push_back(*known);
   }
   return pinned;
 }
 
-void Scheduler::unpin(const std::vector<PinnedEntry>& entries) {
+void Scheduler::unpin(const std::vector<EntryId>& entries) {
   const Turn turn(*this);
-  for (const PinnedEntry& entry : entries) ledger_.unpin(entry);
+  for (const EntryId& entry : entries) ledger_.unpin(entry);
   place_parked();
-  changed_.notify_all();
+  changed_.notify_one();
 }
 
 void Scheduler::begin_drain() {
@@ -126,13 +138,15 @@ void Scheduler::look_around() {
   const Turn turn(*this);
   sweep();
   place_parked();
-  changed_.notify_all();
+  changed_.notify_one();
 }
 
 void Scheduler::tick(double seconds) {
   constexpr int kTicksOfRest = 5;
-  look_around();
   const Turn turn(*this);
+  ledger_.sweep_all();
+  place_parked();
+  changed_.notify_all();
   ledger_.lanes().measure(seconds);
   ticks_at_rest_ = ledger_.empty() && in_flight_ == 0 ? ticks_at_rest_ + 1 : 0;
   if (ticks_at_rest_ == kTicksOfRest) ledger_.arena().punch_free();
@@ -146,6 +160,8 @@ std::optional<Read> Scheduler::next(std::stop_token stop, std::size_t reader) {
     picked = pick();
     return picked.has_value();
   });
+  // One wakes the next: as many work as find something, and no more.
+  if (!picked || in_flight_ < depth()) changed_.notify_one();
   return picked;
 }
 
@@ -169,7 +185,7 @@ std::optional<Read> Scheduler::pick_demanded() {
   while (!demanded_.empty()) {
     const wire::Demand demand = demanded_.front();
     demanded_.pop_front();
-    if (!ledger_.is_current(demand.entry, demand.generation)) continue;
+    if (!ledger_.is_current({demand.entry, demand.generation})) continue;
     if (ledger_.record(demand.entry).phase != Record::Phase::kQueued) continue;
     auto read = begin(demand.entry);
     Block* block = ledger_.record(demand.entry).block;
@@ -209,7 +225,6 @@ std::byte* Scheduler::room(Read& read, std::uint64_t bytes) {
   if (block == nullptr || block->entries.empty()) {  // cancelled meanwhile
     --in_flight_;
     if (block != nullptr) ledger_.discard(*block);
-    changed_.notify_all();
     return nullptr;
   }
   mean_bytes_ = mean_bytes_ == 0 ? static_cast<double>(bytes)
@@ -217,7 +232,6 @@ std::byte* Scheduler::room(Read& read, std::uint64_t bytes) {
   if (bytes > ledger_.arena().budget_bytes() / 4 && !read.chunk) {
     --in_flight_;
     ledger_.finish_as_stream(*block, read.file, bytes);
-    changed_.notify_all();
     return nullptr;
   }
   if (make_room(*block, bytes)) return ledger_.bytes_of(*block);
@@ -237,7 +251,6 @@ std::byte* Scheduler::park_or_refuse(Block& block, Read& read, std::uint64_t byt
     waiting_for_room_ = true;
     ask_to_be_woken();
   }
-  changed_.notify_all();
   return nullptr;
 }
 
@@ -321,6 +334,9 @@ void Scheduler::done(const Read& read, const Outcome& outcome, ReadTimes times) 
   add(counters.open_ns, static_cast<std::uint64_t>(times.open_ns));
   add(counters.read_ns, static_cast<std::uint64_t>(times.read_ns));
   if (Block* block = ledger_.block(read.ticket)) {
+    for (const std::uint32_t entry : block->entries) {
+      note_speed(*ledger_.record(entry).lane, times.waited);
+    }
     if (const auto* bytes = std::get_if<BytesRead>(&outcome)) {
       add(counters.reads);
       add(counters.read_bytes, bytes->bytes);
@@ -332,7 +348,22 @@ void Scheduler::done(const Read& read, const Outcome& outcome, ReadTimes times) 
       refuse(*block);
     }
   }
-  changed_.notify_one();
+}
+
+void Scheduler::note_speed(Lane& lane, bool waited) {
+  lane.fast_reads = waited ? std::max(lane.fast_reads - kSlowReadCosts, 0)
+                           : std::min(lane.fast_reads + 1, kFastReads);
+  if (lane.fast_reads == kFastReads) set_aside(lane, true);
+}
+
+void Scheduler::set_aside(Lane& lane, bool aside) {
+  if (lane.aside == aside) return;
+  lane.aside = aside;
+  LaneSlot& slot = control_.lanes[lane.number];
+  slot.slow_reads.store(0, std::memory_order_relaxed);
+  slot.spent_ns.store(0, std::memory_order_relaxed);
+  slot.expected_ns.store(0, std::memory_order_relaxed);
+  slot.aside.store(aside ? 1 : 0, std::memory_order_release);
 }
 
 void Scheduler::retried() {

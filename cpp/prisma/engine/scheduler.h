@@ -4,6 +4,9 @@
 // there is room, the lane whose next sample will be needed first. When room is short only the head
 // of a lane that has nothing at all goes on. A read for which there is no room is parked with its
 // file open, and placed when enough was given back.
+//
+// Where storage makes no read of a lane wait (the page cache has it all), the lane is set aside:
+// its consumer reads directly, and is not read ahead for until it says that its reads wait again.
 #pragma once
 
 #include <atomic>
@@ -31,12 +34,15 @@ class Scheduler final : public Work {
   /// Queues samples of a plan. Those that find the table full are left to direct reads.
   void announce(ClientId client, std::uint64_t session, const wire::Announce& announce);
   void demand(const wire::Demand& demand);
+
+  /// Whoever wants this entry reads directly and finds storage slow again.
+  void resume(const wire::Resume& resume);
   void cancel(ClientId client, const wire::Cancel& cancel);
   void client_gone(ClientId client);
 
   /// A fork: these entries stay until they are unpinned. Gives those that the client does hold.
-  std::vector<PinnedEntry> pin(ClientId client, const wire::Pin& pin);
-  void unpin(const std::vector<PinnedEntry>& entries);
+  std::vector<EntryId> pin(ClientId client, const wire::Pin& pin);
+  void unpin(const std::vector<EntryId>& entries);
 
   /// Around reading all that clients had sent by then.
   void begin_drain();
@@ -71,6 +77,8 @@ class Scheduler final : public Work {
   void place_parked();
   void refuse(Block& block);
   bool short_of_room();
+  void note_speed(Lane& lane, bool waited);
+  void set_aside(Lane& lane, bool aside);
   void ask_to_be_woken();
   void sweep();
   void update_gauges();

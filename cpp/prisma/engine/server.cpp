@@ -150,6 +150,8 @@ void Server::obey(Connection& connection, wire::Received& packet) {
     futex_wake_all(&announced);
   } else if (const auto* demand = std::get_if<wire::Demand>(&message)) {
     scheduler_.demand(*demand);
+  } else if (const auto* resume = std::get_if<wire::Resume>(&message)) {
+    scheduler_.resume(*resume);
   } else if (const auto* cancel = std::get_if<wire::Cancel>(&message)) {
     scheduler_.cancel(connection.id, *cancel);
   } else if (const auto* tune = std::get_if<wire::Tune>(&message)) {
@@ -162,7 +164,7 @@ void Server::obey(Connection& connection, wire::Received& packet) {
 /// Without the descriptor (this process had none left to take it) nothing tells when the child has
 /// let go: the entries stay as long as this engine.
 void Server::pin(Connection& connection, const wire::Pin& pin, std::vector<Fd> ends) {
-  std::vector<PinnedEntry> entries = scheduler_.pin(connection.id, pin);
+  std::vector<EntryId> entries = scheduler_.pin(connection.id, pin);
   if (ends.size() != 1 || entries.empty()) return;
   const std::uint64_t fork = next_fork_++;
   Inherited& inherited = inherited_[fork];

@@ -52,7 +52,7 @@ class Server {
   /// What a forked child may still see, until the other end of `end` is closed.
   struct Inherited {
     Fd end;
-    std::vector<PinnedEntry> entries;
+    std::vector<EntryId> entries;
   };
 
   void watch(const Fd& fd, std::uint64_t what);

@@ -1,5 +1,7 @@
 #include "prisma/source/posix_source.h"
 
+#include <sys/resource.h>
+
 #include <array>
 #include <chrono>
 #include <condition_variable>
@@ -16,6 +18,30 @@ using Clock = std::chrono::steady_clock;
 std::int64_t ns_since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
 }
+
+/// How often this thread has gone to sleep so far.
+long sleeps() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
+
+/// Times what is done at storage while it lives.
+class AtStorage {
+ public:
+  AtStorage(std::int64_t& ns, bool& waited) : ns_(ns), waited_(waited) {}
+  AtStorage(const AtStorage&) = delete;
+  ~AtStorage() {
+    ns_ += ns_since(start_);
+    waited_ = waited_ || sleeps() != sleeps_;
+  }
+
+ private:
+  std::int64_t& ns_;
+  bool& waited_;
+  const long sleeps_ = sleeps();
+  const Clock::time_point start_ = Clock::now();
+};
 
 /// One read from open to end.
 class Attempt {
@@ -43,9 +69,10 @@ class Attempt {
  private:
   std::optional<Outcome> open() {
     if (read_.file) return {};
-    const auto start = Clock::now();
-    auto file = open_file(read_.sample.path.c_str());
-    times_.open_ns = ns_since(start);
+    auto file = [this] {
+      const AtStorage timing(times_.open_ns, times_.waited);
+      return open_file(read_.sample.path.c_str());
+    }();
     if (const auto* error = std::get_if<ErrorNumber>(&file)) return *error;
     read_.file = std::make_shared<OpenFile>(std::move(std::get<OpenFile>(file)));
     return {};
@@ -67,10 +94,11 @@ class Attempt {
       read_.to = work_.room(read_, bytes);
       if (read_.to == nullptr) return {};
     }
-    const auto start = Clock::now();
-    const auto got = read_at(read_.file->fd, read_.to, bytes, sample.offset);
-    const auto after = stamp_of(read_.file->fd);
-    times_.read_ns = ns_since(start);
+    const auto [got, after] = [&] {
+      const AtStorage timing(times_.read_ns, times_.waited);
+      auto read = read_at(read_.file->fd, read_.to, bytes, sample.offset);
+      return std::pair(read, stamp_of(read_.file->fd));
+    }();
     if (const auto* error = std::get_if<ErrorNumber>(&got)) return *error;
     if (const auto* error = std::get_if<ErrorNumber>(&after)) return *error;
     changed_ =

@@ -26,6 +26,7 @@ struct Read {
 struct ReadTimes {
   std::int64_t open_ns = 0;
   std::int64_t read_ns = 0;
+  bool waited = false;  // for storage; otherwise the page cache had it all
 };
 
 struct BytesRead {
