@@ -302,6 +302,11 @@ def test_two_connections_of_a_program_share_its_engine_and_later_ones_have_anoth
         assert three.stats()["buffer_bytes"] == 4 << 20
 
 
+def test_a_mistyped_argument_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(prismaio.SettingError, match=r"'memroy'.*did you mean memory"):
+        prismaio.connect(memroy="1GiB")  # type: ignore[arg-type]
+
+
 def test_a_closed_connection_says_so(files: list[Path]) -> None:
     prisma = prismaio.connect(memory="16MiB")
     prisma.close()

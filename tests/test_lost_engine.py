@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import random
 import signal
+import subprocess
+import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -48,6 +52,73 @@ def test_a_killed_engine_costs_no_sample_and_one_warning(
     assert read == [path.read_bytes()[start:] for path, start in ranges]
     assert prisma.stats()["lost_engines"] == 1
     assert prisma.stats()["engine_pid"] == 0
+
+
+@pytest.mark.filterwarnings("ignore:PRISMA. its engine is gone")
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.soak) for n in range(6, 50))]
+)
+def test_an_engine_that_is_killed_at_any_moment_costs_no_sample(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    chance = random.Random(seed)
+    monkeypatch.setattr(connection, "_RETRY_AFTER_S", chance.choice([0.0, 0.02, 5.0]))
+    ranges = [(path, start) for start in range(10) for path in chance.sample(files, 300)]
+    with prismaio.connect(memory="2MiB", depth=4) as prisma:
+        client = prisma._connection.client()
+        assert client is not None
+        killer = threading.Timer(
+            chance.uniform(0, 0.3), os.kill, (client.engine_pid, signal.SIGKILL)
+        )
+        killer.start()
+        for (path, start), sample in zip(ranges, prisma.iterate(ranges), strict=True):
+            assert bytes(sample) == path.read_bytes()[start:]
+        killer.join()
+
+
+@pytest.mark.filterwarnings("ignore:PRISMA. its engine is gone")
+def test_a_child_forked_after_the_loss_starts_an_engine_that_its_parent_joins(
+    prisma: prismaio.Prisma, files: list[Path], eventually: Eventually
+) -> None:
+    kill_engine(prisma, eventually)
+    inlet, outlet = os.pipe()
+    go, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(outlet, str(prisma.stats()["engine_pid"]).encode())
+        os.read(go, 1)  # stays, and so does the engine
+        os._exit(0)
+    started = int(os.read(inlet, 20))
+    assert started > 0
+    prisma.iterate(files)
+    joined = prisma.stats()["engine_pid"]
+    os.write(tell, b"!")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert joined == started
+    for end in (inlet, outlet, go, tell):
+        os.close(end)
+
+
+def test_a_program_that_is_its_containers_init_leaves_no_zombie(files: list[Path]) -> None:
+    text = (
+        "import ctypes, os, prismaio, signal, sys\n"
+        "from pathlib import Path\n"
+        "ctypes.CDLL(None).prctl(36, 1)  # orphans become children of this process\n"
+        "listed = Path(f'/proc/self/task/{os.getpid()}/children')\n"
+        "def children(): return listed.read_text().split()\n"
+        "prisma = prismaio.connect(memory='4MiB')\n"
+        "client = prisma._connection.client()\n"
+        "assert children() == [str(client.engine_pid)]\n"
+        "os.kill(client.engine_pid, signal.SIGKILL)\n"
+        "os.waitid(os.P_PID, client.engine_pid, os.WEXITED | os.WNOWAIT)\n"
+        "next(prisma.iterate(sys.argv[1:]))\n"
+        "assert children() == [str(prisma.stats()['engine_pid'])]\n"
+        "del client; prisma.close()\n"
+        "assert children() == []\n"
+    )
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", text, *map(str, files)], check=True, timeout=30
+    )
 
 
 @pytest.mark.usefixtures("_patient")

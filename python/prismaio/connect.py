@@ -6,7 +6,7 @@ import builtins
 import os
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from prismaio import _core
 from prismaio.connection import Connection, Meeting
@@ -26,6 +26,7 @@ def connect(
     engine: str | None = None,
     disable: bool | None = None,
     log: str | os.PathLike[str] | None = None,
+    **mistyped: NoReturn,
 ) -> Prisma:
     """Connects to this program's engine, which is started where there is none.
 
@@ -39,13 +40,20 @@ def connect(
         engine: Address of a running engine, instead of this program's own.
         disable: Whether to read directly, without any engine.
         log: File that an engine which is started here writes its messages to.
+        mistyped: None; what is given here is refused with the nearest name that exists.
 
     Raises:
         SettingError: If a setting is impossible; the message names it.
         PrismaError: If no engine answers at the address that `engine` names.
     """
     settings = resolve(
-        memory=memory, depth=depth, lookahead=lookahead, engine=engine, disable=disable, log=log
+        memory=memory,
+        depth=depth,
+        lookahead=lookahead,
+        engine=engine,
+        disable=disable,
+        log=log,
+        **mistyped,
     )
     connection = Connection(settings, session=_new_session())
     connection.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import weakref
 from threading import RLock
@@ -26,7 +27,8 @@ class ForkSafeLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._lock.release()
+        with contextlib.suppress(RuntimeError):  # a fork under the lock has freed it in the child
+            self._lock.release()
 
     def renew(self) -> None:
         """Forgets who held it."""
