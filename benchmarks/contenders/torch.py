@@ -36,13 +36,16 @@ class Reader(Contender):
             raise UnavailableError(f"PyTorch is not installed: {error}") from None
         self._data = data
 
-    def samples(self, paths: list[str]) -> Iterator[tuple[bytes]]:
-        loader: Any = self._data.DataLoader(
+    def loader(self, paths: list[str]) -> Any:
+        """The loader that everybody would write."""
+        return self._data.DataLoader(
             Files(paths),  # type: ignore[arg-type]
             batch_size=_BATCH,
             num_workers=int(self.job.argument),
             collate_fn=list,
         )
-        for batch in loader:
+
+    def samples(self, paths: list[str]) -> Iterator[tuple[bytes]]:
+        for batch in self.loader(paths):
             for sample in batch:
                 yield (sample,)
