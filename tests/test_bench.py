@@ -65,6 +65,7 @@ def run_quickly(row: str, tmp_path: Path, *words: str) -> dict[str, Any]:
 
 
 @needs_tomllib
+@pytest.mark.timeout(180)
 def test_one_command_runs_a_small_row_and_leaves_its_figures(tmp_path: Path) -> None:
     found = run_quickly("cold-110k", tmp_path, "--only", "prisma,plain")
     assert found["same_bytes"] == {"prisma": True, "plain": True}
@@ -77,6 +78,7 @@ def test_one_command_runs_a_small_row_and_leaves_its_figures(tmp_path: Path) -> 
 
 
 @needs_tomllib
+@pytest.mark.timeout(180)
 @pytest.mark.skipif(SlowStorage.available() is not None, reason=str(SlowStorage.available()))
 def test_many_consumers_get_all_from_the_buffer_of_one_engine(tmp_path: Path) -> None:
     found = run_quickly("consumers", tmp_path)
