@@ -57,7 +57,7 @@ Engine::Engine(Fd listener, Limits limits) {
   source_->set_depth(depth);
   SharedFiles files{reopened_read_only(data_file_), copy_of(control_file_), new_bell()};
   server_ = std::make_unique<Server>(std::move(listener), std::move(files), *scheduler_, control,
-                                     [this] { source_->set_depth(scheduler_->depth()); });
+                                     [this] { source_->set_depth(scheduler_->readers()); });
 }
 
 }  // namespace prisma

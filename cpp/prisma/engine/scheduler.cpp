@@ -148,6 +148,7 @@ void Scheduler::tick(double seconds) {
   place_parked();
   changed_.notify_all();
   ledger_.lanes().measure(seconds);
+  count_extra_readers();
   ticks_at_rest_ = ledger_.empty() && in_flight_ == 0 ? ticks_at_rest_ + 1 : 0;
   if (ticks_at_rest_ == kTicksOfRest) ledger_.arena().punch_free();
 }
@@ -156,13 +157,17 @@ std::optional<Read> Scheduler::next(std::stop_token stop, std::size_t reader) {
   Turn turn(*this);
   std::optional<Read> picked;
   changed_.wait(turn.lock(), stop, [&] {
-    if (reader >= depth()) return true;
-    picked = pick();
+    if (reader >= readers()) return true;
+    picked = pick_for(reader);
     return picked.has_value();
   });
   // One wakes the next: as many work as find something, and no more.
   if (!picked || in_flight_ < depth()) changed_.notify_one();
   return picked;
+}
+
+std::optional<Read> Scheduler::pick_for(std::size_t reader) {
+  return reader < depth() ? pick() : pick_demanded();
 }
 
 std::optional<Read> Scheduler::pick() {
@@ -354,6 +359,7 @@ void Scheduler::note_speed(Lane& lane, bool waited) {
   lane.fast_reads = waited ? std::max(lane.fast_reads - kSlowReadCosts, 0)
                            : std::min(lane.fast_reads + 1, kFastReads);
   if (lane.fast_reads == kFastReads) set_aside(lane, true);
+  if (lane.fast_reads == 0) set_aside(lane, false);
 }
 
 void Scheduler::set_aside(Lane& lane, bool aside) {
@@ -364,6 +370,22 @@ void Scheduler::set_aside(Lane& lane, bool aside) {
   slot.spent_ns.store(0, std::memory_order_relaxed);
   slot.expected_ns.store(0, std::memory_order_relaxed);
   slot.aside.store(aside ? 1 : 0, std::memory_order_release);
+}
+
+/// Called now and then: what is demanded and not yet begun has found all readers busy.
+void Scheduler::count_extra_readers() {
+  constexpr std::uint64_t kMostExtra = 256;
+  std::uint64_t waiting = 0;
+  for (const wire::Demand& demand : demanded_) {
+    if (!ledger_.is_current({demand.entry, demand.generation})) continue;
+    if (ledger_.record(demand.entry).phase == Record::Phase::kQueued) ++waiting;
+  }
+  const std::uint64_t extra = extra_.load(std::memory_order_relaxed);
+  if (waiting > 0) {
+    extra_.store(std::min(extra + waiting, kMostExtra), std::memory_order_relaxed);
+  } else if (in_flight_ <= depth()) {
+    extra_.store(0, std::memory_order_relaxed);
+  }
 }
 
 void Scheduler::retried() {

@@ -57,6 +57,10 @@ class Scheduler final : public Work {
 
   std::uint64_t depth() const { return depth_.load(std::memory_order_relaxed); }
 
+  /// As many readers as the depth, and more when all of them hang and somebody waits for a sample
+  /// that none of them has: no consumer waits for another's read.
+  std::uint64_t readers() const { return depth() + extra_.load(std::memory_order_relaxed); }
+
   std::optional<Read> next(std::stop_token stop, std::size_t reader) override;
   std::byte* room(Read& read, std::uint64_t bytes) override;
   void done(const Read& read, const Outcome& outcome, ReadTimes times) override;
@@ -66,6 +70,7 @@ class Scheduler final : public Work {
   class Turn;
 
   std::optional<Read> pick();
+  std::optional<Read> pick_for(std::size_t reader);
   std::optional<Read> pick_placed();
   std::optional<Read> pick_demanded();
   std::optional<Read> pick_ahead();
@@ -82,9 +87,11 @@ class Scheduler final : public Work {
   void ask_to_be_woken();
   void sweep();
   void update_gauges();
+  void count_extra_readers();
 
   ControlLayout& control_;  // locks for itself
   std::atomic<std::uint64_t> depth_;
+  std::atomic<std::uint64_t> extra_ = 0;  // readers beyond the depth, for demanded reads only
 
   std::mutex mutex_;  // guards everything below
   std::condition_variable_any changed_;
