@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,7 +21,9 @@ from PIL import Image
 from prismaio import cli
 from prismaio.demo import image_folder, photographs, show
 from prismaio.demo.image_folder import find_images, made_images
+from prismaio.demo.processes import Watch, family
 from prismaio.demo.runs import Run
+from prismaio.demo.storage import Reads
 from prismaio.errors import PrismaError
 from rich.console import Console
 from typer.testing import CliRunner
@@ -144,6 +149,26 @@ def test_both_runs_train_the_same_model_and_are_compared(
     if find_spec("matplotlib") is not None:
         with Image.open(tmp_path / "drawn.png") as drawn:
             assert drawn.size > (400, 300)
+
+
+def test_a_run_is_watched_with_all_its_children() -> None:
+    grandchild = "import time; held = bytearray(60 << 20); print(1, flush=True); time.sleep(60)"
+    program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {grandchild!r}])"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        pids = family([process.pid])
+        with Watch(process.pid) as watch:
+            deadline = time.monotonic() + 20
+            while watch.peak_bytes < 60 << 20:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+    assert len(pids) == 2
+    assert watch.peak_bytes < 200 << 20
+    assert sum(watch.waiting.values()) > 0
+    assert Reads.seen({0: 5, 4: 10, 16: 5}) == (6.0, 16)
 
 
 def test_other_weights_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -11,7 +14,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["MemoryWatch", "family"]
+__all__ = ["Watch", "family"]
+
+_LOOK_EVERY_S = 0.05
+_WEIGH_EVERY = 20  # looks: finding out about memory costs more
 
 
 def family(pids: Iterable[int]) -> list[int]:
@@ -29,16 +35,17 @@ def family(pids: Iterable[int]) -> list[int]:
     return found
 
 
-class MemoryWatch:
-    """Remembers the most memory that some processes had together, while its block runs.
+class Watch:
+    """Looks at some processes while its block runs: their memory, and who waits for the disk.
 
-    Memory that they share is counted once (PSS). A look at each second is a hundredth of one core.
+    Memory that they share is counted once (PSS). All looks together take about a hundredth of one
+    core.
     """
 
-    def __init__(self, pid: int, every_s: float = 1.0) -> None:
+    def __init__(self, pid: int) -> None:
         self.peak_bytes = 0
+        self.waiting = Counter[int]()  # how often so many threads waited for the disk at once
         self._pids = [pid]
-        self._every_s = every_s
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -60,9 +67,14 @@ class MemoryWatch:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._ended.wait(self._every_s):
-            together = sum(_pss_bytes(pid) for pid in set(family(self._pids)))
-            self.peak_bytes = max(self.peak_bytes, together)
+        processes: set[int] = set()
+        for look in itertools.count(1):
+            if self._ended.wait(_LOOK_EVERY_S):
+                return
+            if look % _WEIGH_EVERY == 1:
+                processes = set(family(self._pids))
+                self.peak_bytes = max(self.peak_bytes, sum(map(_pss_bytes, processes)))
+            self.waiting[sum(map(_waiting_threads, processes))] += 1
 
 
 def _pss_bytes(pid: int) -> int:
@@ -71,3 +83,11 @@ def _pss_bytes(pid: int) -> int:
     except OSError:  # it ended meanwhile
         return 0
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
+
+
+def _waiting_threads(pid: int) -> int:
+    waiting = 0
+    for status in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError, IndexError):  # it ended meanwhile
+            waiting += status.read_text().rpartition(")")[2].split()[0] == "D"
+    return waiting

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -81,7 +82,7 @@ def table(runs: dict[str, Run]) -> Table:
 
 
 def _reads(run: Run) -> str:
-    return "not known" if run.reads is None else f"{run.reads.mean:.1f} ({run.reads.most})"
+    return f"{run.reads.mean:.1f} ({run.reads.most})"
 
 
 def draw(runs: dict[str, Run], path: Path, storage: str) -> None:
@@ -92,6 +93,7 @@ def draw(runs: dict[str, Run], path: Path, storage: str) -> None:
         OSError: If the picture cannot be written.
     """
     os.environ.setdefault("MPLBACKEND", "Agg")
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # where it caches fonts is no news
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 6), layout="constrained")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from prismaio.demo.processes import MemoryWatch
+from prismaio.demo.processes import Watch
 from prismaio.demo.storage import Reads, Storage
 from prismaio.errors import PrismaError
 
@@ -43,7 +43,7 @@ class Run:
     time_s: float = 0.0
     digest: str = ""
     peak_bytes: int = 0
-    reads: Reads | None = None
+    reads: Reads = field(default_factory=lambda: Reads(0.0, 0))
 
     @property
     def wait_s(self) -> float:
@@ -72,16 +72,16 @@ def run(task: Task, storage: Storage, progress: Progress) -> Run:
     command = [sys.executable, "-m", "prismaio.demo.training", json.dumps(task._asdict())]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            with MemoryWatch(process.pid) as memory:
+            with Watch(process.pid) as watch:
                 for event in _events(process):
-                    _take_in(event, seen, memory)
+                    _take_in(event, seen, watch)
                     if event["what"] == "step":
                         progress(seen)
         except BaseException:
             process.kill()
             raise
-    seen.peak_bytes = memory.peak_bytes
-    seen.reads = storage.reads()
+    seen.peak_bytes = watch.peak_bytes
+    seen.reads = storage.reads() or Reads.seen(watch.waiting)
     if process.returncode != 0 or not seen.digest:
         raise PrismaError(f"training ended early, with status {process.returncode}")
     return seen
@@ -94,12 +94,12 @@ def _events(process: subprocess.Popen[str]) -> Iterator[dict[str, float | str]]:
             yield json.loads(line)
 
 
-def _take_in(event: dict[str, float | str], seen: Run, memory: MemoryWatch) -> None:
+def _take_in(event: dict[str, float | str], seen: Run, watch: Watch) -> None:
     what = event["what"]
     if what == "start":
         seen.steps = int(event["steps"])
     elif what == "engine":
-        memory.add(int(event["pid"]))
+        watch.add(int(event["pid"]))
     elif what == "step":
         seen.samples += int(event["samples"])
         seen.waits_s.append(float(event["wait_s"]))

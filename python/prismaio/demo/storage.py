@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -13,10 +13,17 @@ __all__ = ["Reads", "Storage", "storage_of"]
 
 
 class Reads(NamedTuple):
-    """Opens and reads that the storage had in flight, from the first to the last."""
+    """Opens and reads that the storage had in flight."""
 
     mean: float
     most: int
+
+    @classmethod
+    def seen(cls, waiting: Mapping[int, int]) -> Reads:
+        """From how often so many threads were seen waiting for the disk at once."""
+        looks = sum(waiting.values())
+        mean = sum(threads * times for threads, times in waiting.items()) / max(looks, 1)
+        return cls(mean, max(waiting, default=0))
 
 
 class Storage(Protocol):
@@ -29,7 +36,7 @@ class Storage(Protocol):
         """Before a run: nothing is in memory, nothing was counted."""
 
     def reads(self) -> Reads | None:
-        """After a run: what it asked for, where that can be known."""
+        """After a run: what it had in flight from its first to its last, where that is counted."""
 
 
 class _Slow:
@@ -52,7 +59,7 @@ class _Slow:
 class _Cold:
     def __init__(self, folder: Path, why: str) -> None:
         self.path = folder
-        self.described = f"the disk, from a cold cache (slow storage is not to be had here: {why})"
+        self.described = f"the disk, from a cold cache ({why})"
 
     def forget(self) -> None:
         drop_from_cache([self.path])
@@ -64,7 +71,7 @@ class _Cold:
 @contextlib.contextmanager
 def storage_of(folder: Path, delay_ms: float) -> Iterator[Storage]:
     """The folder on slow storage, or cold where there is no FUSE or no delay is wanted."""
-    why = SlowStorage.available() if delay_ms > 0 else "no delay was asked for"
+    why = SlowStorage.available() if delay_ms > 0 else "no slow storage was asked for"
     if why is None:
         with SlowStorage(folder, open_delay_s=delay_ms / 1000) as slow:
             yield _Slow(slow, delay_ms)
