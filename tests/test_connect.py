@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import prismaio
@@ -40,23 +41,31 @@ def test_views_outlive_the_iteration_and_the_connection(files: list[Path]) -> No
     assert [bytes(view) for view in views] == [path.read_bytes() for path in files[:50]]
 
 
-def test_an_unreadable_sample_raises_what_open_would_at_its_place(
+def plainly(path: Path) -> bytes:
+    with open(str(path), "rb") as file:  # noqa: PTH123 - its errors name the file as text
+        return file.read()
+
+
+def outcome(read: Callable[[], bytes]) -> bytes | tuple[type[OSError], int | None, object]:
+    try:
+        return read()
+    except OSError as error:
+        return type(error), error.errno, error.filename
+
+
+def test_each_sample_is_what_open_would_give_or_raise_at_its_place(
     prisma: prismaio.Prisma, files: list[Path], tmp_path: Path
 ) -> None:
-    absent, folder, through = tmp_path / "absent", tmp_path / "folder", files[3] / "below"
+    folder, loop, locked = tmp_path / "folder", tmp_path / "loop", tmp_path / "locked"
     folder.mkdir()
-    plan = [files[1], absent, files[2], folder, through, files[3]]
+    loop.symlink_to(loop)
+    locked.write_bytes(b"for root only")
+    locked.chmod(0)
+    odd = [tmp_path / "absent", folder, loop, locked, files[3] / "below", tmp_path / ("n" * 256)]
+    plan = [one for path in odd for one in (files[0], path, files[2])]
     read = prisma.iterate(plan)
-    for path in plan:
-        if path in files:
-            assert bytes(next(read)) == path.read_bytes()
-            continue
-        with pytest.raises(OSError) as expected:  # noqa: PT011 - which one is the point
-            path.read_bytes()
-        with pytest.raises(type(expected.value)) as failure:
-            next(read)
-        assert failure.value.errno == expected.value.errno
-        assert failure.value.filename == str(path)
+    got = [outcome(lambda: bytes(next(read))) for _ in plan]
+    assert got == [outcome(partial(plainly, path)) for path in plan]
     with pytest.raises(StopIteration):
         next(read)
 

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import prismaio
@@ -74,6 +75,32 @@ def test_an_engine_that_is_killed_at_any_moment_costs_no_sample(
         for (path, start), sample in zip(ranges, prisma.iterate(ranges), strict=True):
             assert bytes(sample) == path.read_bytes()[start:]
         killer.join()
+
+
+def test_threads_lose_one_engine_together(
+    prisma: prismaio.Prisma, files: list[Path], eventually: Eventually
+) -> None:
+    expected = [path.read_bytes() for path in files]
+    barrier = threading.Barrier(5)
+
+    def read() -> list[bytes]:
+        plan = prisma.iterate(files)
+        first = bytes(next(plan))
+        barrier.wait()
+        barrier.wait()  # the engine is gone
+        rest = [bytes(sample) for sample in plan]
+        return [first, *rest, *(bytes(sample) for sample in prisma.iterate(files))]
+
+    with warnings.catch_warnings(record=True) as warned, ThreadPoolExecutor(4) as pool:
+        warnings.simplefilter("always")
+        readers = [pool.submit(read) for _ in range(4)]
+        barrier.wait()
+        kill_engine(prisma, eventually)
+        barrier.wait()
+        assert all(reader.result() == expected * 2 for reader in readers)
+    assert len(warned) == 1
+    assert prisma.stats()["lost_engines"] == 1
+    assert prisma.stats()["engine_pid"] > 0
 
 
 @pytest.mark.filterwarnings("ignore:PRISMA. its engine is gone")
@@ -177,6 +204,24 @@ def test_a_plan_by_path_goes_on_with_another_engine(
     sample = prisma.take(files[15])
     assert sample is not None
     assert bytes(sample) == files[15].read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore:PRISMA. its engine is gone")
+def test_who_only_takes_by_name_notices_too_and_has_another_engine_after_a_while(
+    prisma: prismaio.Prisma,
+    files: list[Path],
+    eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    killed = kill_engine(prisma, eventually)
+    monkeypatch.setattr(connection, "_RETRY_AFTER_S", 0.1)
+
+    def joined_another() -> bool:
+        assert prisma.take(files[3]) is None
+        return prisma.stats()["engine_pid"] not in (0, killed)
+
+    eventually(joined_another, "another engine")
+    assert prisma.stats()["lost_engines"] == 1
 
 
 @pytest.mark.filterwarnings("ignore:PRISMA. its engine is gone")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import os
+from _io import open as open_really  # also where a hook has replaced the built-in one
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import IO, Any, NoReturn
@@ -105,8 +105,8 @@ class Prisma:
         if client is None:
             return None
         sample = client.take_planned(*_wanted(path, offset, length))
-        if client.is_lost:
-            self._connection.look()
+        if sample is None or client.is_lost:
+            self._connection.look_now_and_then()
         return sample
 
     def read(self, path: Path, offset: int = 0, length: int | None = None) -> _core.Sample:
@@ -147,7 +147,7 @@ class Prisma:
             raise
         text = {"encoding": encoding, "errors": errors, "newline": newline}
         if sample is None:
-            return builtins.open(path, mode, **text)  # type: ignore[call-overload, no-any-return]  # noqa: PTH123
+            return open_really(path, mode, **text)  # type: ignore[call-overload, no-any-return]
         return file_of(sample, path, mode, **text)
 
     def tune(self, *, depth: int | None = None, buffer_bytes: int | str | None = None) -> None:

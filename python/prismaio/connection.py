@@ -26,6 +26,7 @@ __all__ = ["Connection", "Meeting"]
 
 _RETRY_AFTER_S = 5.0
 _LONGEST_RETRY_S = 300.0
+_LOOK_EVERY_S = 0.1
 
 _OWN = (  # counted by each client; `Client.counters()` has them all
     "hits",
@@ -84,6 +85,7 @@ class Connection:
         self._knobs = (0, 0)
         self._client: _core.Client | None = None
         self._retry_at = float("inf") if settings.disable else 0.0
+        self._look_at = 0.0
         self._failed_starts = 0
         self._warned = False
         self._closed = False
@@ -138,6 +140,13 @@ class Connection:
             self.lost_engines += 1
         _reap()
         _warn("its engine is gone: reading directly until another is there")
+
+    def look_now_and_then(self) -> None:
+        """The same, where a look each time would cost too much."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + _LOOK_EVERY_S
+            self.look()
 
     def read_directly(
         self, path: bytes, offset: int, length: int, position: int = 0
