@@ -156,9 +156,7 @@ void raise_pending_signal() {
 std::unique_ptr<Client> attach(const std::string& address, std::uint64_t session) {
   try {
     const nb::gil_scoped_release no_gil;
-    auto client = std::make_unique<Client>(wire::connect_to(address), session);
-    client->while_waiting(raise_pending_signal);
-    return client;
+    return std::make_unique<Client>(wire::connect_to(address), session, raise_pending_signal);
   } catch (const std::system_error& error) {
     errno = error.code().value();
     PyErr_SetFromErrnoWithFilename(PyExc_OSError, address.c_str());

@@ -311,3 +311,20 @@ def test_every_figure_of_a_client_is_there_without_one(prisma: prismaio.Prisma) 
     client = prisma._connection.client()
     assert client is not None
     assert set(client.counters()) == {*connection._OWN, *connection._ENGINES}
+
+
+@pytest.mark.filterwarnings("ignore:PRISMA. its engine is gone")
+def test_an_engine_that_was_stopped_is_not_waited_for(
+    prisma: prismaio.Prisma, files: list[Path]
+) -> None:
+    plan = prisma.iterate(files[at % len(files)] for at in range(5000))
+    read = [bytes(next(plan))]
+    stopped = prisma.stats()["engine_pid"]
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        read += [bytes(sample) for sample in plan]
+        assert [bytes(sample) for sample in prisma.iterate(files)] == read[: len(files)]
+        assert prisma.stats()["engine_pid"] != stopped
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    assert read == [files[at % len(files)].read_bytes() for at in range(5000)]

@@ -96,9 +96,10 @@ def attach(
             if found.started:
                 hint = "" if settings.log else ' (log="FILE" or PRISMAIO_LOG shows why)'
                 raise PrismaError(f"the engine did not come up: {error}{hint}") from error
-            # Our job's name is another user's: no engine of ours. Otherwise that engine was just
-            # ending: one attempt later it has gone, or another process has started the next.
-            private = isinstance(error, PermissionError)
+            # Our job's name is another user's, or its engine was stopped: no engine of ours.
+            # Otherwise that engine was just ending: one attempt later it has gone, or another
+            # process has started the next.
+            private = isinstance(error, (PermissionError, TimeoutError))
     raise PrismaError(f"every engine at {found.address!r} ended while it was joined")
 
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "prisma/base/failure.h"
@@ -19,6 +20,7 @@ namespace prisma {
 namespace {
 
 constexpr int kLookAfterMs = 100;
+constexpr int kLooksForWelcome = 50;
 constexpr std::size_t kPinsPerMessage = 16'000;  // as many as one packet can name
 
 void await(const Fd& socket, short what) {
@@ -34,19 +36,24 @@ bool still_open(const Fd& socket) {
 
 }  // namespace
 
-Attachment::Attachment(Fd socket, std::uint64_t session)
+Attachment::Attachment(Fd socket, std::uint64_t session, const std::function<void()>& check)
     : socket_(std::move(socket)),
       at_fork_({[this] { before_fork(); }, [this] { our_end_.reset(); },
                 [this] { after_fork_in_child(); }}) {
   if (!send(wire::Hello{wire::kVersion, ::getpid(), session})) throw_errno("greet the engine");
-  while (true) {
+  for (int looks = 0;; ++looks) {
     auto received = wire::receive(socket_);
     if (const auto* trouble = std::get_if<wire::Trouble>(&received)) {
       if (*trouble == wire::Trouble::kGone) {
         errno = ECONNRESET;
         throw_errno("the engine went away");
       }
+      if (looks >= kLooksForWelcome) {
+        errno = ETIMEDOUT;
+        throw_errno("the engine does not answer");
+      }
       await(socket_, POLLIN);
+      if (check) check();
       continue;
     }
     auto& packet = std::get<wire::Received>(received);
@@ -71,10 +78,13 @@ Attachment::Attachment(Fd socket, std::uint64_t session)
 bool Attachment::engine_lives() const { return still_open(socket_); }
 
 bool Attachment::send(const wire::Message& message, std::span<const int> descriptors) const {
+  std::optional<Patience> patience;
   while (true) {
     const wire::Sent sent = wire::send(socket_, message, descriptors);
     if (sent == wire::Sent::kDone) return true;
     if (sent == wire::Sent::kGone || !still_open(socket_)) return false;
+    if (control_.data() != nullptr && !patience) patience.emplace(control().header.heartbeat);
+    if (patience && patience->is_over()) return false;
     await(socket_, POLLOUT);
   }
 }

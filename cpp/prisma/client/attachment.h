@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -20,11 +21,34 @@
 
 namespace prisma {
 
+/// Watches the heartbeat of an engine that is waited for. One that was stopped (a debugger, a
+/// signal) keeps its connections open, and would be waited for without end.
+class Patience {
+ public:
+  explicit Patience(const std::atomic<std::uint64_t>& heartbeat)
+      : heartbeat_(heartbeat), seen_(heartbeat.load()) {}
+
+  /// To be asked every 100 ms. True: not a beat for two seconds.
+  bool is_over() {
+    constexpr int kLooks = 20;
+    const std::uint64_t now = heartbeat_.load();
+    looks_ = now == seen_ ? looks_ + 1 : 0;
+    seen_ = now;
+    return looks_ >= kLooks;
+  }
+
+ private:
+  const std::atomic<std::uint64_t>& heartbeat_;
+  std::uint64_t seen_;
+  int looks_ = 0;
+};
+
 class Attachment {
  public:
-  /// Greets the engine at the other end. Throws std::system_error when there is none, or when it
-  /// speaks another version (EPROTO).
-  Attachment(Fd socket, std::uint64_t session);
+  /// Greets the engine at the other end. Throws std::system_error when there is none, when it
+  /// speaks another version (EPROTO), or does not answer in five seconds (ETIMEDOUT). `check` is
+  /// called every 100 ms; what it throws ends the wait.
+  Attachment(Fd socket, std::uint64_t session, const std::function<void()>& check);
 
   ControlLayout& control() const { return *reinterpret_cast<ControlLayout*>(control_.data()); }
   ClientSlot& slot() const { return control().clients[number_]; }
@@ -39,7 +63,7 @@ class Attachment {
   /// Whether the engine still has its end of the connection.
   bool engine_lives() const;
 
-  /// Sends, waiting for the engine to make place for it. False: it is gone.
+  /// Sends, waiting for the engine to make place for it. False: it is gone, or has been stopped.
   bool send(const wire::Message& message, std::span<const int> descriptors = {}) const;
 
   /// Gives an entry back that this client holds, and rings if the engine waits for that.

@@ -15,7 +15,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kLookAfter = std::chrono::milliseconds(100);
-constexpr int kLooksWithoutHeartbeat = 20;  // an engine that is stopped, or stuck, for two seconds
 
 void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
   counter.fetch_add(by, std::memory_order_relaxed);
@@ -57,8 +56,9 @@ bool has_become_slow(LaneSlot& lane) {
 
 }  // namespace
 
-Client::Client(Fd socket, std::uint64_t session)
-    : attachment_(std::make_shared<Attachment>(std::move(socket), session)) {}
+Client::Client(Fd socket, std::uint64_t session, std::function<void()> check)
+    : while_waiting_(std::move(check)),
+      attachment_(std::make_shared<Attachment>(std::move(socket), session, while_waiting_)) {}
 
 void Client::announce(std::uint32_t plan, std::uint32_t lane, wire::NamedBy named_by,
                       std::uint64_t first_position, const std::vector<Sample>& samples) {
@@ -92,13 +92,13 @@ void Client::settle() {
   if (!is_ours()) return;
   const std::uint32_t sent = announcements_.load();
   const auto& known = attachment_->slot().announced;
-  const std::uint64_t heartbeat = attachment_->control().header.heartbeat.load();
-  for (int looks = 0; looks < kLooksWithoutHeartbeat && engine_lives(); ++looks) {
+  Patience patience(attachment_->control().header.heartbeat);
+  while (engine_lives()) {
     const std::uint32_t seen = known.load();
     if (static_cast<std::int32_t>(seen - sent) >= 0) return;
     futex_wait(&known, seen, kLookAfter);
     if (while_waiting_) while_waiting_();
-    if (attachment_->control().header.heartbeat.load() != heartbeat) looks = 0;
+    if (patience.is_over()) lost_ = true;
   }
 }
 
@@ -212,8 +212,8 @@ Client::Next Client::await(const Found& found) {
   ControlLayout& control = attachment_->control();
   Entry& entry = control.entries[found.entry];
   const wire::Demand demand{found.entry, found.word.generation};
-  std::uint64_t heartbeat = control.header.heartbeat.load();
-  for (int looks = 0; looks < kLooksWithoutHeartbeat; ++looks) {
+  Patience patience(control.header.heartbeat);
+  while (true) {
     const auto before = change(entry, [&](EntryWord now) {
       return now.generation == found.word.generation ? entry_client::want(now) : NextWord{};
     });
@@ -225,14 +225,11 @@ Client::Next Client::await(const Found& found) {
     const auto wanted = static_cast<std::uint32_t>(pack(*entry_client::want(*before)));
     futex_wait(entry.futex(), wanted, kLookAfter);
     if (while_waiting_) while_waiting_();
-    if (!attachment_->engine_lives()) {
+    if (!attachment_->engine_lives() || patience.is_over()) {
       lost_ = true;
       return Next::kReadDirectly;
     }
-    const std::uint64_t beats = control.header.heartbeat.load();
-    if (std::exchange(heartbeat, beats) != beats) looks = 0;
   }
-  return Next::kReadDirectly;
 }
 
 Taken Client::use(const Found& found, const Sample& sample) {

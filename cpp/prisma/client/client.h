@@ -21,11 +21,9 @@ namespace prisma {
 /// is gone, all is read directly.
 class Client {
  public:
-  /// Throws std::system_error when no engine answers.
-  explicit Client(Fd socket, std::uint64_t session = 0);
-
-  /// Called every 100 ms while a take waits; what it throws ends the take.
-  void while_waiting(std::function<void()> check) { while_waiting_ = std::move(check); }
+  /// Throws std::system_error when no engine answers. `check` is called every 100 ms while this or
+  /// a take waits; what it throws ends the wait.
+  explicit Client(Fd socket, std::uint64_t session = 0, std::function<void()> check = {});
 
   /// What a user should hear of, and only once.
   enum class Notice { kCopied, kGathered };
@@ -85,8 +83,8 @@ class Client {
   Taken lease(const Found& found);
   Taken direct(const Sample& sample);
 
-  std::shared_ptr<const Attachment> attachment_;
-  std::function<void()> while_waiting_;
+  const std::function<void()> while_waiting_;
+  const std::shared_ptr<const Attachment> attachment_;
   std::atomic<bool> lost_ = false;
   std::atomic<bool> copied_ = false, told_of_copy_ = false, told_of_gathering_ = false;
   std::atomic<std::uint32_t> announcements_ = 0;  // sent
