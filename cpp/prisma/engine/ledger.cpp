@@ -26,13 +26,13 @@ Ledger::Ledger(ControlLayout& control, std::byte* data, Arena::Punch punch)
     : control_(control),
       data_(data),
       index_(control),
-      arena_(control.header.data_bytes, std::move(punch)),
-      records_(kEntries) {}
+      arena_(control.header.data_bytes, std::move(punch)) {}
 
 std::optional<std::uint32_t> Ledger::publish(Lane& lane, Place place, const Hash128& name,
                                              Sample sample) {
   const auto entry = index_.publish(name, lane.number);
   if (!entry) return {};
+  while (records_.size() <= *entry) records_.emplace_back();
   Record& record = records_[*entry];
   record = Record{};
   record.live = true;
@@ -333,6 +333,13 @@ bool Ledger::sweep_entry(std::uint32_t entry) {
     }
     return true;
   }
+  if (word.state == EntryState::kFree || word.state > EntryState::kDone) {
+    // No step leads here: a client wrote over it. That costs this entry, and nothing else.
+    control_.entries[entry].word.store(pack({.generation = record.generation}));
+    wakes_.push_back(control_.entries[entry].futex());
+    free_entry(entry);
+    return true;
+  }
   if (record.place.chunk == 0 && record.lane->is_stale(record.place.position)) {
     add(control_.header.counters.stale);
     drop(entry);
@@ -384,7 +391,7 @@ void Ledger::client_gone(ClientId client) {
 }
 
 std::optional<EntryId> Ledger::pin(ClientId client, std::uint32_t entry) {
-  if (entry >= kEntries || !records_[entry].live) return {};
+  if (!is_live(entry)) return {};
   const EntryWord word = unpack(control_.entries[entry].word.load(std::memory_order_acquire));
   const bool held = word.state == EntryState::kTaken || word.state == EntryState::kDone;
   if (!held || word.client != client || !word.pinned) return {};
@@ -396,11 +403,6 @@ std::optional<EntryId> Ledger::pin(ClientId client, std::uint32_t entry) {
 
 void Ledger::unpin(const EntryId& pinned) {
   if (is_current(pinned)) --records_[pinned.entry].pins;
-}
-
-bool Ledger::is_current(EntryId id) const {
-  return id.entry < kEntries && records_[id.entry].live &&
-         records_[id.entry].generation == id.generation;
 }
 
 Block* Ledger::block(std::uint64_t ticket) {

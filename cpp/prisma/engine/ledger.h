@@ -119,7 +119,12 @@ class Ledger {
   void begin_drain() { ++drains_begun_; }
   void end_drain() { drains_ended_ = drains_begun_; }
 
-  bool is_current(EntryId id) const;
+  bool is_live(std::uint32_t entry) const {
+    return entry < records_.size() && records_[entry].live;
+  }
+  bool is_current(EntryId id) const {
+    return is_live(id.entry) && records_[id.entry].generation == id.generation;
+  }
   Record& record(std::uint32_t entry) { return records_[entry]; }
   Block* block(std::uint64_t ticket);
   void discard(Block& block);
@@ -155,7 +160,7 @@ class Ledger {
   IndexWriter index_;
   Arena arena_;
   Lanes lanes_;
-  std::vector<Record> records_;
+  std::deque<Record> records_;  // by entry, as far as any was ever used
   std::vector<std::uint32_t> live_;
   std::vector<std::uint32_t> stream_heads_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Block>> blocks_;  // by ticket

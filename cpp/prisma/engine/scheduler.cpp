@@ -75,7 +75,7 @@ void Scheduler::demand(const wire::Demand& demand) {
 
 void Scheduler::resume(const wire::Resume& resume) {
   const Turn turn(*this);
-  if (resume.entry >= kEntries || !ledger_.record(resume.entry).live) return;
+  if (!ledger_.is_live(resume.entry)) return;
   Lane& lane = *ledger_.record(resume.entry).lane;
   lane.fast_reads = 0;
   set_aside(lane, false);

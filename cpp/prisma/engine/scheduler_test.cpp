@@ -118,5 +118,21 @@ TEST_F(SchedulerTest, ALaneWhoseReadsDoNotWaitIsSetAsideUntilItsConsumerAsks) {
   EXPECT_EQ(next(0), "/f64");
 }
 
+TEST_F(SchedulerTest, WordsThatAClientWroteOverCostTheirEntriesAndNothingElse) {
+  with_depth(4);
+  announce(1, {"/a", "/b", "/c", "/d"});
+  EXPECT_EQ(next(0), "/a");
+  finish();
+  for (const std::uint64_t position : {0, 1}) {
+    const auto found =
+        find(*control_, name_by_position(control_->header.hash_key, kClient, 1, 0, position));
+    control_->entries[found->entry].word = position == 0 ? 0 : 0x5a;
+  }
+  scheduler_->tick(0.1);
+  EXPECT_EQ(control_->header.counters.used_bytes, 0u) << "the room of the first came back";
+  EXPECT_EQ(next(0), "/c");
+  EXPECT_EQ(next(1), "/d");
+}
+
 }  // namespace
 }  // namespace prisma
