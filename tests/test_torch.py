@@ -291,6 +291,54 @@ def test_a_sampler_that_is_not_foreseen_is_followed_and_named_once(dataset: File
     assert loader.mispredicted_epochs == 2
 
 
+def test_batches_that_can_be_looked_at_only_once_are_left_alone(dataset: Files) -> None:
+    class Once(Sampler[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            return (iter(range(first, first + 5)) for first in range(0, 50, 5))
+
+    loader: Loader = DataLoader(dataset, batch_sampler=Once(), collate_fn=as_they_are)
+    with pytest.warns(RuntimeWarning, match="Once: its batches"):
+        read = [one.number for batch in accelerate(loader) for one in batch]
+    assert read == list(range(50))
+
+
+def test_a_sampler_that_fails_half_way_does_so_at_its_place(dataset: Files) -> None:
+    class Failing(Drawing):
+        def __iter__(self) -> Iterator[int]:
+            yield from range(30)
+            raise KeyError("half-way")
+
+    read: list[Read] = []
+    loader = accelerate(loader_of(dataset, shuffle=False, sampler=Failing(dataset)))
+    with pytest.raises(KeyError, match="half-way"):
+        read.extend(one for batch in loader for one in batch)
+    assert [one.number for one in read] == list(range(28))
+    assert all(one.served for one in read)
+    assert loader.mispredicted_epochs == 0
+
+
+def test_a_copy_that_fails_is_named_and_the_sampler_followed(dataset: Files) -> None:
+    class Original(Drawing):
+        def __deepcopy__(self, memo: object) -> Original:
+            copied = Original(self.data_source)
+            copied.is_copy = True
+            return copied
+
+        is_copy = False
+
+        def __iter__(self) -> Iterator[int]:
+            yield from range(14)
+            if self.is_copy:
+                raise KeyError("only here")
+            yield from range(14, 30)
+
+    loader = accelerate(loader_of(dataset, shuffle=False, sampler=Original(dataset)))
+    with pytest.warns(RuntimeWarning, match=r"running ahead of it failed.*only here"):
+        read = [one for batch in loader for one in batch]
+    assert [one.number for one in read] == list(range(30))
+    assert [one.served for one in read] == [True] * 14 + [False] * 16
+
+
 def test_a_sampler_that_cannot_be_copied_is_read_plainly(dataset: Files) -> None:
     class Stubborn(Eager):
         def __deepcopy__(self, memo: object) -> Stubborn:

@@ -128,7 +128,7 @@ class Epoch(Iterator[Any]):
         if source.ahead.is_off:
             return
         try:
-            self._forecast = Forecast(source.sampler, source.shared)
+            self._forecast = Forecast(source.sampler, batched=source.batched, shared=source.shared)
         except Exception as error:
             name = type(source.sampler).__name__
             source.ahead.tell(f"{name} cannot be run ahead ({error})")
@@ -139,18 +139,13 @@ class Epoch(Iterator[Any]):
         if self._expected_samples > lookahead * 3 // 4:
             return
         try:
-            while self._expected_samples < lookahead:
-                assert self._forecast is not None
-                batch = next(self._forecast)
-                with untouched():  # by the user's own function of paths, too
-                    self._announce_batch(self._indices(batch))
-        except StopIteration:
-            return
-        except Exception as error:  # if it is the sampler's, it will raise it itself
-            self._give_up(f"running ahead of it failed ({error!r})")
-
-    def _indices(self, batch: Any) -> list[Any]:
-        return list(batch) if self._source.batched else [batch]
+            assert self._forecast is not None
+            batches = self._forecast.draw(lookahead - self._expected_samples)
+            with untouched():  # by the user's own function of paths, too
+                for indices in batches:
+                    self._announce_batch(indices)
+        except Exception as error:
+            self._give_up(f"the files of its indices cannot be told ({error!r})")
 
     def _announce_batch(self, indices: list[Any]) -> None:
         source = self._source
@@ -164,7 +159,12 @@ class Epoch(Iterator[Any]):
         if self._forecast is None:
             return
         expected = self._expected.popleft() if self._expected else None
-        if expected is None or not _same(expected, self._indices(batch)):
+        got = batch if self._source.batched else [batch]
+        if not hasattr(got, "__getitem__"):
+            self._give_up("its batches can be looked at only once")
+        elif expected is None and self._forecast.failure is not None:
+            self._give_up(f"running ahead of it failed ({self._forecast.failure!r})")
+        elif expected is None or not _same(expected, got):
             self._give_up("it gave other batches than a copy of it")
         else:
             self._expected_samples -= len(expected)
@@ -178,9 +178,9 @@ class Epoch(Iterator[Any]):
         self._source.ahead.tell(f"{type(self._source.sampler).__name__}: {why}")
 
 
-def _same(expected: list[Any], got: list[Any]) -> bool:
+def _same(expected: list[Any], got: Any) -> bool:
     try:
-        return expected == got
+        return expected == list(got)
     except Exception:  # arrays, whose truth is ambiguous
         return len(expected) == len(got) and all(map(_equal, expected, got))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from prismaio.torch.randomness import Generators, Globals, untouched
@@ -22,23 +22,29 @@ def starts_late(sampler: Iterable[Any]) -> bool:
     return inspect.isgeneratorfunction(getattr(type(sampler), "__iter__", None))
 
 
-class Forecast(Iterator[Any]):
-    """The batches (or indices) that a sampler will give from here on.
+class Forecast:
+    """The batches that a sampler will give from here on.
 
     Made where the sampler's own `iter` is called, or, if that starts late, before its first
     `next`; aligned before that first `next` in either case.
     """
 
-    def __init__(self, sampler: Iterable[Any], shared: Iterable[Any]) -> None:
+    def __init__(
+        self, sampler: Iterable[Any], *, batched: bool = True, shared: Iterable[Any] = ()
+    ) -> None:
         """Copies the sampler.
 
         Args:
             sampler: What to forecast.
+            batched: Whether it gives batches, or single indices, of which each is a batch then.
             shared: Objects that it may refer to and that are not copied, such as data sets.
 
         Raises:
             Exception: Whatever copying the sampler raises: it cannot be forecast.
         """
+        self._batched = batched
+        self._ended = False
+        self.failure: Exception | None = None  # with which the sampler will end
         memo: dict[int, Any] = {id(one): one for one in shared}
         with untouched():
             copied = copy.deepcopy(sampler, memo)
@@ -51,13 +57,26 @@ class Forecast(Iterator[Any]):
         self._generators.align()
         self._globals = Globals.now()
 
-    def __iter__(self) -> Forecast:
-        return self
-
-    def __next__(self) -> Any:
-        with untouched():
+    def draw(self, indices: int) -> list[list[Any]]:
+        """The next batches, of at least so many indices together; fewer only at the end."""
+        drawn: list[list[Any]] = []
+        if self._ended:
+            return drawn
+        with untouched():  # once for all: states are large
             self._globals.restore()
-            try:
-                return next(self._batches)
-            finally:
-                self._globals = Globals.now()
+            while indices > 0 and (batch := self._next()) is not None:
+                drawn.append(batch)
+                indices -= max(len(batch), 1)
+            self._globals = Globals.now()
+        return drawn
+
+    def _next(self) -> list[Any] | None:
+        try:
+            batch = next(self._batches)
+            return list(batch) if self._batched else [batch]
+        except StopIteration:
+            self._ended = True
+        except Exception as failure:
+            self._ended = True
+            self.failure = failure.with_traceback(None)  # which would keep all this alive
+        return None
