@@ -260,6 +260,7 @@ std::byte* Scheduler::park_or_refuse(Block& block, Read& read, std::uint64_t byt
 }
 
 bool Scheduler::make_room(Block& block, std::uint64_t bytes) {
+  sweep_if_worth_it();
   if (ledger_.place(block, bytes)) return true;
   sweep();
   if (ledger_.place(block, bytes)) return true;
@@ -393,7 +394,18 @@ void Scheduler::retried() {
   add(control_.header.counters.retries);
 }
 
-void Scheduler::sweep() { ledger_.sweep(); }
+void Scheduler::sweep() {
+  swept_at_bytes_ = control_.header.released_bytes.load(std::memory_order_relaxed);
+  ledger_.sweep();
+}
+
+/// Room that was just given back is better than room that was never used: it has pages already, and
+/// these lie in the processor's cache.
+void Scheduler::sweep_if_worth_it() {
+  constexpr std::uint64_t kWorthBytes = 1_MiB;
+  const auto released = control_.header.released_bytes.load(std::memory_order_relaxed);
+  if (released - swept_at_bytes_ >= kWorthBytes) sweep();
+}
 
 void Scheduler::update_gauges() {
   EngineCounters& counters = control_.header.counters;

@@ -86,6 +86,7 @@ class Scheduler final : public Work {
   void set_aside(Lane& lane, bool aside);
   void ask_to_be_woken();
   void sweep();
+  void sweep_if_worth_it();
   void update_gauges();
   void count_extra_readers();
 
@@ -100,7 +101,8 @@ class Scheduler final : public Work {
   std::deque<wire::Demand> demanded_;
   std::uint64_t in_flight_ = 0;
   bool waiting_for_room_ = false;
-  double mean_bytes_ = 0;  // of the samples read so far
+  std::uint64_t swept_at_bytes_ = 0;  // how much had been released at the last sweep
+  double mean_bytes_ = 0;             // of the samples read so far
   int ticks_at_rest_ = 0;
 };
 
