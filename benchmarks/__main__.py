@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from benchmarks.storage import StorageError
 def main(words: list[str]) -> int:
     """Runs what was asked for; 0 unless a row could not run or delivered other bytes."""
     options = _parser().parse_args(words)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that blocks are left in order
     if options.list:
         print("\n".join(f"{name:14} {workload.row(name).title}" for name in workload.rows()))
         return 0

@@ -72,6 +72,10 @@ def run(
         lines, complaints = _listen(process, on_line)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
+    except BaseException:  # an interrupt, most likely: nothing may go on without us
+        _kill_group(process.pid)
+        process.wait()
+        raise
     finally:
         watchdog.cancel()
     orphans_cpu_s, left_over = _wait_for_orphans(before)

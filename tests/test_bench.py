@@ -127,6 +127,20 @@ def test_a_command_that_hangs_is_ended() -> None:
     assert finished.status == -9
 
 
+def test_an_interrupt_ends_the_command_too() -> None:
+    before = meter.children()
+    program = "import signal; print('up', flush=True); signal.pause()"
+
+    def interrupt(line: str, answer: meter.Answer) -> None:
+        assert line == "up"
+        assert len(meter.children() - before) == 1
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        meter.run(python(program), cwd=ROOT, timeout_s=20, on_line=interrupt)
+    assert meter.children() == before
+
+
 def test_what_a_command_leaves_running_is_found_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meter, "_ORPHANS_END_WITHIN_S", 0.2)
     program = """
