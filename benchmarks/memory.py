@@ -42,6 +42,12 @@ class MemoryWatch:
         files = {key: size for pid in processes for key, size in _memfds(pid).items()}
         return total + max(shmem["Pss_Shmem:"], sum(files.values()))
 
+    def look(self) -> int:
+        """What is held at this moment, which may be the peak."""
+        held = self.now_bytes()
+        self.peak_bytes = max(self.peak_bytes, held)
+        return held
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self
@@ -57,7 +63,7 @@ class MemoryWatch:
 
     def _watch(self) -> None:
         while not self._over.wait(_EVERY_S):
-            self.peak_bytes = max(self.peak_bytes, self.now_bytes())
+            self.look()
 
 
 def attached_then_peak(watch: MemoryWatch) -> tuple[list[int], OnLine]:
@@ -65,8 +71,10 @@ def attached_then_peak(watch: MemoryWatch) -> tuple[list[int], OnLine]:
     attached: list[int] = []
 
     def on_line(line: str, answer: Callable[[], None]) -> None:
-        if line == "attached":
-            attached.append(watch.now_bytes())
+        if line in {"attached", "read"}:
+            held = watch.look()
+            if line == "attached":
+                attached.append(held)
             answer()
 
     return attached, on_line

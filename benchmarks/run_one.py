@@ -2,7 +2,8 @@
 
     python -m benchmarks.run_one '{"contender": "plain", "listed": "FILES", ...}'
 
-In the mode "memory" it says "attached" once it could begin, and waits for a line before it does.
+In the mode "memory" it says "attached" once it could begin, and "read" before it lets go of
+everything, and goes on when it gets a line.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ def _run(contender: Contender, job: Job) -> dict[str, object]:
     cpu_before = _cpu_s()
     figures: Figures = contender.measure(paths)
     figures |= contender.counted()
+    if job.mode == "memory":
+        _pause("read")
     contender.close()
     return {**figures, "own_cpu_s": _cpu_s() - cpu_before}
 
@@ -55,7 +58,12 @@ def _hold_at_the_start(contender: Contender) -> None:
 
     start()
     contender.start = started_already  # type: ignore[method-assign]
-    print("attached", flush=True)
+    _pause("attached")
+
+
+def _pause(at: str) -> None:
+    """Until whoever watches this process has looked at it."""
+    print(at, flush=True)
     sys.stdin.readline()
 
 
