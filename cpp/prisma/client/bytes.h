@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "prisma/client/attachment.h"
+#include "prisma/client/own_memory.h"
 
 namespace prisma {
 
@@ -15,8 +16,7 @@ namespace prisma {
 class Bytes {
  public:
   /// In memory of the caller's.
-  Bytes(std::unique_ptr<std::byte[]> own, std::uint64_t size)
-      : own_(std::move(own)), view_(own_.get(), size) {}
+  Bytes(OwnMemory own, std::uint64_t size) : own_(std::move(own)), view_(own_.data(), size) {}
 
   /// A lease on an entry that was taken.
   Bytes(std::shared_ptr<const Attachment> attachment, std::uint32_t entry,
@@ -40,7 +40,7 @@ class Bytes {
   std::uint32_t entry() const { return entry_; }
 
  private:
-  std::unique_ptr<std::byte[]> own_;
+  OwnMemory own_;
   std::shared_ptr<const Attachment> attachment_;
   std::uint32_t entry_ = 0;
   std::span<const std::byte> view_;

@@ -132,7 +132,7 @@ std::optional<Taken> Client::take_if_planned(const Sample& sample) {
 }
 
 Taken Client::take_named(const Hash128& name, const Sample& sample) {
-  if (!is_ours()) return read_directly(sample);
+  if (!is_ours()) return read_directly(sample);  // another thread of the parent's may have a lock
   if (auto taken = take_from_buffer(name, sample)) return std::move(*taken);
   count(attachment_->slot().unplanned);
   return direct(sample);
@@ -188,7 +188,7 @@ std::optional<Taken> Client::read_aside(const Found& found, const Sample& sample
     return mine && entry.word.compare_exchange_strong(raw, pack(*mine));
   };
   const auto start = Clock::now();
-  auto taken = read_small(sample, control.header.buffer_bytes.load() / 4, claim);
+  auto taken = read_small(sample, spare_, control.header.buffer_bytes.load() / 4, claim);
   if (!taken) return {};
   const std::uint64_t spent_ns = ns_since(start);
   const auto* bytes = std::get_if<Bytes>(&*taken);
@@ -254,8 +254,8 @@ Taken Client::lease(const Found& found) {
   const std::uint64_t held = control.header.leased_bytes.fetch_add(size) + size;
   Bytes bytes(attachment_, found.entry, {start, size});
   if (held <= control.header.buffer_bytes.load(std::memory_order_relaxed) / 2) return bytes;
-  auto own = std::make_unique_for_overwrite<std::byte[]>(size);
-  std::memcpy(own.get(), start, size);
+  OwnMemory own({}, size);  // to be kept
+  std::memcpy(own.data(), start, size);
   copied_.store(true, std::memory_order_relaxed);
   count(attachment_->slot().private_copies);
   count(attachment_->slot().private_bytes, size);
@@ -283,19 +283,19 @@ Taken Client::take_chunk(const Large& large, std::uint64_t chunk) {
 }
 
 Taken Client::gather(const Large& large) {
-  auto own = std::make_unique_for_overwrite<std::byte[]>(large.size());
+  OwnMemory own({}, large.size());
   for (std::uint64_t chunk = 0; chunk < large.chunks(); ++chunk) {
     const Taken taken = take_chunk(large, chunk);
     if (const auto* failure = std::get_if<Failure>(&taken)) return *failure;
     const auto view = std::get<Bytes>(taken).view();
-    std::memcpy(own.get() + chunk * large.chunk_bytes(), view.data(), view.size());
+    std::memcpy(own.data() + chunk * large.chunk_bytes(), view.data(), view.size());
   }
   return Bytes(std::move(own), large.size());
 }
 
 Taken Client::direct(const Sample& sample) {
   const auto start = Clock::now();
-  Taken taken = read_directly(sample);
+  Taken taken = read_directly(sample, spare_);
   count(attachment_->slot().direct_reads);
   count(attachment_->slot().direct_ns, ns_since(start));
   if (const auto* bytes = std::get_if<Bytes>(&taken)) {

@@ -85,6 +85,7 @@ class Client {
 
   const std::function<void()> while_waiting_;
   const std::shared_ptr<const Attachment> attachment_;
+  const std::shared_ptr<SpareMemory> spare_ = std::make_shared<SpareMemory>();
   std::atomic<bool> lost_ = false;
   std::atomic<bool> copied_ = false, told_of_copy_ = false, told_of_gathering_ = false;
   std::atomic<std::uint32_t> announcements_ = 0;  // sent

@@ -26,18 +26,18 @@ Result read_to_the_end(const Fd& fd, const Sample& sample) {
     all.resize(before + std::get<std::uint64_t>(got));
     if (std::get<std::uint64_t>(got) < step) break;
   }
-  auto own = std::make_unique_for_overwrite<std::byte[]>(all.size());
-  std::copy(all.begin(), all.end(), own.get());
+  OwnMemory own({}, all.size());
+  std::copy(all.begin(), all.end(), own.data());
   return Bytes(std::move(own), all.size());
 }
 
-Result read_opened(const OpenFile& file, const Sample& sample) {
+Result read_opened(const OpenFile& file, const Sample& sample, const Spare& spare) {
   FileStamp stamp = file.stamp;
   if (stamp.size == 0) return read_to_the_end(file.fd, sample);
   for (int tries = 0; tries < 2; ++tries) {
     const std::uint64_t bytes = bytes_within(stamp.size, sample.offset, sample.length);
-    auto own = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    const auto got = read_at(file.fd, own.get(), bytes, sample.offset);
+    OwnMemory own(spare, bytes);
+    const auto got = read_at(file.fd, own.data(), bytes, sample.offset);
     if (const auto* error = std::get_if<ErrorNumber>(&got)) return *error;
     const auto after = stamp_of(file.fd);
     if (const auto* error = std::get_if<ErrorNumber>(&after)) return *error;
@@ -52,11 +52,11 @@ Result read_opened(const OpenFile& file, const Sample& sample) {
 
 }  // namespace
 
-Taken read_directly(const Sample& sample) {
-  return *read_small(sample, UINT64_MAX, [] { return true; });
+Taken read_directly(const Sample& sample, const Spare& spare) {
+  return *read_small(sample, spare, UINT64_MAX, [] { return true; });
 }
 
-std::optional<Taken> read_small(const Sample& sample, std::uint64_t most_bytes,
+std::optional<Taken> read_small(const Sample& sample, const Spare& spare, std::uint64_t most_bytes,
                                 const std::function<bool()>& claim) {
   Backoff backoff;
   while (true) {
@@ -65,7 +65,7 @@ std::optional<Taken> read_small(const Sample& sample, std::uint64_t most_bytes,
     if (file && bytes_within(file->stamp.size, sample.offset, sample.length) > most_bytes)
       return {};
     if (backoff.tries() == 0 && !claim()) return {};
-    auto result = file ? read_opened(*file, sample) : Result(std::get<ErrorNumber>(opened));
+    auto result = file ? read_opened(*file, sample, spare) : Result(std::get<ErrorNumber>(opened));
     if (auto* bytes = std::get_if<Bytes>(&result)) return std::move(*bytes);
     const int number = std::get<ErrorNumber>(result).value;
     const auto wait = is_transient(number) ? backoff.next() : std::nullopt;

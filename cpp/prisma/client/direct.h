@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "prisma/client/taken.h"
@@ -10,12 +11,15 @@
 
 namespace prisma {
 
+/// Where a direct read puts its bytes; none: into fresh memory.
+using Spare = std::shared_ptr<SpareMemory>;
+
 /// Never large.
-Taken read_directly(const Sample& sample);
+Taken read_directly(const Sample& sample, const Spare& spare = {});
 
 /// The same for what has at most so many bytes, provided that `claim` agrees once the file is open.
 /// Nothing, and nothing read, otherwise.
-std::optional<Taken> read_small(const Sample& sample, std::uint64_t most_bytes,
+std::optional<Taken> read_small(const Sample& sample, const Spare& spare, std::uint64_t most_bytes,
                                 const std::function<bool()>& claim);
 
 }  // namespace prisma
