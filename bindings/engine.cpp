@@ -14,11 +14,15 @@ void bind_engine(nb::module_& m) {
       "run_engine",
       [](int listen_fd, std::uint64_t memory_bytes, std::uint64_t buffer_bytes,
          std::uint64_t depth) {
-        Engine(Fd(listen_fd), {memory_bytes, buffer_bytes, depth}).run();
+        // Not destroyed: a reader may hang in storage, and only the process's end ends that.
+        auto* engine = new Engine(Fd(listen_fd), {memory_bytes, buffer_bytes, depth});
+        engine->run();
       },
       nb::kw_only(), "listen_fd"_a, "memory_bytes"_a, "buffer_bytes"_a, "depth"_a,
       nb::call_guard<nb::gil_scoped_release>(),
-      "Serves clients of a listening socket, until the last one is gone. Takes the socket over.");
+      "Serves clients of a listening socket, until the last one is gone. Takes the socket over. "
+      "End "
+      "the process after it, at once: threads may still be reading.");
 }
 
 }  // namespace prisma

@@ -4,7 +4,7 @@
 
 def run_engine(*, listen_fd: int, memory_bytes: int, buffer_bytes: int, depth: int) -> None:
     """
-    Serves clients of a listening socket, until the last one is gone. Takes the socket over.
+    Serves clients of a listening socket, until the last one is gone. Takes the socket over. End the process after it, at once: threads may still be reading.
     """
 
 TO_THE_END: int = 18446744073709551615

@@ -32,6 +32,7 @@ def main(words: list[str]) -> None:
         buffer_bytes=int(options["--buffer-bytes"]),
         depth=int(options["--depth"]),
     )
+    os._exit(0)  # whatever its threads are reading
 
 
 def _settle_in() -> None:

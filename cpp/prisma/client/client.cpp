@@ -201,10 +201,16 @@ std::optional<Taken> Client::read_aside(const Found& found, const Sample& sample
 /// What was announced here and has not arrived yet may be just what is wanted.
 Client::Next Client::await_announcement(std::uint32_t seen) {
   if (lost_ || seen == announcements_.load()) return Next::kReadDirectly;
-  futex_wait(&attachment_->slot().announced, seen, kLookAfter);
-  if (attachment_->slot().announced.load() != seen) return Next::kTryAgain;
-  if (!attachment_->engine_lives()) lost_ = true;
-  return Next::kReadDirectly;
+  Patience patience(attachment_->control().header.heartbeat);
+  while (true) {
+    futex_wait(&attachment_->slot().announced, seen, kLookAfter);
+    if (attachment_->slot().announced.load() != seen) return Next::kTryAgain;
+    if (while_waiting_) while_waiting_();
+    if (!attachment_->engine_lives() || patience.is_over()) {
+      lost_ = true;
+      return Next::kReadDirectly;
+    }
+  }
 }
 
 /// Asks for an entry and sleeps until something about it changes.
