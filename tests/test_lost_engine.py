@@ -13,11 +13,12 @@ import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import prismaio
 import pytest
 from conftest import Eventually
-from prismaio import connection
+from prismaio import connection, launch
 
 
 def kill_engine(prisma: prismaio.Prisma, eventually: Eventually) -> int:
@@ -101,6 +102,30 @@ def test_threads_lose_one_engine_together(
     assert len(warned) == 1
     assert prisma.stats()["lost_engines"] == 1
     assert prisma.stats()["engine_pid"] > 0
+
+
+def test_while_one_thread_looks_for_an_engine_the_others_read(
+    prisma: prismaio.Prisma, files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking, go_on = threading.Event(), threading.Event()
+
+    def slowly(*args: Any, **more: Any) -> Any:
+        looking.set()
+        assert go_on.wait(30)
+        return attach(*args, **more)
+
+    attach = launch.attach
+    monkeypatch.setattr(launch, "attach", slowly)
+    with pickle.loads(pickle.dumps(prisma)) as other, ThreadPoolExecutor(2) as pool:
+        first = pool.submit(other.read, files[1])
+        assert looking.wait(30)
+        second = pool.submit(other.read, files[2])
+        try:
+            assert bytes(second.result(10)) == files[2].read_bytes()
+        finally:
+            go_on.set()
+        assert bytes(first.result()) == files[1].read_bytes()
+        assert other.stats()["engine_pid"] == prisma.stats()["engine_pid"]
 
 
 @pytest.mark.filterwarnings("ignore:PRISMA. its engine is gone")

@@ -213,6 +213,7 @@ class Connection:
             if client is None and time.monotonic() < self._retry_at:
                 return None
             self._client = None
+            self._retry_at = time.monotonic() + _RETRY_AFTER_S  # other threads read directly
             try:
                 return self._attach()
             except PrismaError as error:
