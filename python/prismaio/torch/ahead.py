@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from prismaio.torch.forecast import Forecast, starts_late
-from prismaio.torch.paths import Paths, as_list
+from prismaio.torch.paths import Path, Paths, as_list
 from prismaio.torch.randomness import untouched
 
 if TYPE_CHECKING:
     from prismaio import Prisma
 
 __all__ = ["AheadSampler", "Epoch", "ReadAhead"]
+
+_TOGETHER = 256  # samples of all lanes that are announced together: messages cost more than paths
 
 
 class ReadAhead:
@@ -88,6 +90,7 @@ class Epoch(Iterator[Any]):
         self._expected: deque[list[Any]] = deque()  # batches announced and not drawn yet
         self._expected_samples = 0
         self._batches_announced = 0
+        self._collected: dict[int, list[Path]] = {}  # by lane, to be announced together
         self._begun = False
         self._forecast: Forecast | None = None
         self._late = starts_late(source.sampler)
@@ -143,17 +146,26 @@ class Epoch(Iterator[Any]):
             batches = self._forecast.draw(lookahead - self._expected_samples)
             with untouched():  # by the user's own function of paths, too
                 for indices in batches:
-                    self._announce_batch(indices)
+                    self._collect(indices)
+                self._announce_collected()
         except Exception as error:
             self._give_up(f"the files of its indices cannot be told ({error!r})")
 
-    def _announce_batch(self, indices: list[Any]) -> None:
+    def _collect(self, indices: list[Any]) -> None:
         source = self._source
-        paths = [path for index in indices for path in as_list(source.ahead.paths(index))]
-        self._plan.announce(paths, self._batches_announced % source.lanes)
+        lane = self._collected.setdefault(self._batches_announced % source.lanes, [])
+        for index in indices:
+            lane += as_list(source.ahead.paths(index))
         self._batches_announced += 1
         self._expected.append(indices)
         self._expected_samples += len(indices)
+        if sum(map(len, self._collected.values())) >= _TOGETHER:
+            self._announce_collected()
+
+    def _announce_collected(self) -> None:
+        for lane, paths in self._collected.items():
+            self._plan.announce(paths, lane)
+        self._collected.clear()
 
     def _check(self, batch: Any) -> None:
         if self._forecast is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch.utils.data import ConcatDataset, StackDataset, Subset
 
-__all__ = ["Paths", "paths_of"]
+__all__ = ["Path", "Paths", "as_list", "paths_of"]
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Paths = Callable[[Any], Path | Iterable[Path]]  # of an index: what reading it opens, in order
