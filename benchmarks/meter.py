@@ -14,11 +14,11 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 _ORPHANS_END_WITHIN_S = 10.0
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -54,7 +54,11 @@ def run(
         timeout_s: When to kill it.
         on_line: See `OnLine`.
     """
-    adopt_orphans()
+    with _adopting_orphans():
+        return _run(command, cwd, timeout_s, on_line)
+
+
+def _run(command: Sequence[str], cwd: Path, timeout_s: float, on_line: OnLine | None) -> Finished:
     before = children()
     busy_before, began = machine_cpu_s(), time.monotonic()
     process = subprocess.Popen(
@@ -93,11 +97,22 @@ def run(
     )
 
 
-def adopt_orphans() -> None:
-    """From now on, descendants that lose their parent become children of this process."""
+@contextlib.contextmanager
+def _adopting_orphans() -> Iterator[None]:
+    """Descendants that lose their parent meanwhile become children of this process."""
+    before = ctypes.c_int()
+    _prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(before))
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        yield
+    finally:
+        _prctl(_PR_SET_CHILD_SUBREAPER, before.value)
+
+
+def _prctl(what: int, argument: object) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+    if libc.prctl(what, argument, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({what})")
 
 
 def children() -> set[int]:

@@ -315,6 +315,17 @@ TEST_F(Together, AForkedChildReadsDirectlyAndReleasesNothingOfItsParents) {
   EXPECT_TRUE(std::get<Bytes>(client.take(1, 0, 1, samples[1])).is_shared());
 }
 
+TEST_F(Together, AHeldSampleIsNotGivenAgainWhenItsFileIsAnother) {
+  RunningEngine engine({8_MiB, 8_MiB, 2});
+  const Sample sample = file("rewritten", "old");
+  engine.client().announce(1, 0, wire::NamedBy::kPosition, 0, {sample});
+  const Taken held = engine.client().take(1, 0, 0, sample);
+  file("rewritten", "another");
+  engine.client().announce(2, 0, wire::NamedBy::kPosition, 0, {sample});
+  EXPECT_EQ(text_of(engine.client().take(2, 0, 0, sample)), "another");
+  EXPECT_EQ(text_of(held), "old");
+}
+
 TEST_F(Together, AConsumerStepsAsideWhereReadsDoNotWaitAndComesBackWhenTheyDo) {
   RunningEngine engine({512_KiB, 512_KiB, 2});  // far less than all of it
   Client& client = engine.client();

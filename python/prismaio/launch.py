@@ -260,6 +260,7 @@ def _start(
             start_new_session=True,
         )
     try:
+        _await_end(process.pid, _START_WITHIN_S)  # `wait` with a limit sleeps and looks
         status = process.wait(_START_WITHIN_S)
     except BaseException:
         process.kill()

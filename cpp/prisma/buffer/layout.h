@@ -58,6 +58,8 @@ struct alignas(64) ClientSlot {
   std::atomic<std::uint64_t> stall_ns, private_copies, private_bytes, leased_bytes;
 };
 
+inline constexpr std::uint64_t kMostAsideBytes = 1 << 20;  // what is larger, the engine reads
+
 /// What lane and clients tell each other about stepping aside: where the page cache has it all, a
 /// direct read costs less than having the engine read and taking it.
 struct alignas(64) LaneSlot {

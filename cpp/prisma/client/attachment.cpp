@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "prisma/base/failure.h"
@@ -86,6 +87,8 @@ bool Attachment::send(const wire::Message& message, std::span<const int> descrip
     if (control_.data() != nullptr && !patience) patience.emplace(control().header.heartbeat);
     if (patience && patience->is_over()) return false;
     await(socket_, POLLOUT);
+    // There may be place, and not enough for this message: then the wait was none.
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -24,16 +25,28 @@ namespace prisma {
 /// Watches the heartbeat of an engine that is waited for. One that was stopped (a debugger, a
 /// signal) keeps its connections open, and would be waited for without end.
 class Patience {
+  using Clock = std::chrono::steady_clock;
+
  public:
   explicit Patience(const std::atomic<std::uint64_t>& heartbeat)
       : heartbeat_(heartbeat), seen_(heartbeat.load()) {}
 
-  /// To be asked every 100 ms. True: not a beat for two seconds.
+  /// To be asked now and then, however often. True: not a beat in two seconds in which this process
+  /// was awake itself.
   bool is_over() {
     constexpr int kLooks = 20;
-    const std::uint64_t now = heartbeat_.load();
-    looks_ = now == seen_ ? looks_ + 1 : 0;
-    seen_ = now;
+    constexpr auto kApart = std::chrono::milliseconds(100);
+    const std::uint64_t beat = heartbeat_.load();
+    const auto now = Clock::now();
+    if (beat != seen_) {
+      looks_ = 0;
+    } else if (now - last_look_ >= kApart) {
+      ++looks_;
+    } else {
+      return false;
+    }
+    seen_ = beat;
+    last_look_ = now;
     return looks_ >= kLooks;
   }
 
@@ -41,6 +54,7 @@ class Patience {
   const std::atomic<std::uint64_t>& heartbeat_;
   std::uint64_t seen_;
   int looks_ = 0;
+  Clock::time_point last_look_ = Clock::now();
 };
 
 class Attachment {

@@ -188,7 +188,7 @@ std::optional<Taken> Client::read_aside(const Found& found, const Sample& sample
     return mine && entry.word.compare_exchange_strong(raw, pack(*mine));
   };
   const auto start = Clock::now();
-  auto taken = read_small(sample, spare_, control.header.buffer_bytes.load() / 4, claim);
+  auto taken = read_small(sample, spare_, kMostAsideBytes, claim);
   if (!taken) return {};
   const std::uint64_t spent_ns = ns_since(start);
   const auto* bytes = std::get_if<Bytes>(&*taken);

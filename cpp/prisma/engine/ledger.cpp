@@ -69,7 +69,10 @@ Block* Ledger::start(std::uint32_t entry) {
     return nullptr;
   }
   set_phase(record, Record::Phase::kReading);
-  if (const auto known = by_content_.find(record.content); known != by_content_.end()) {
+  const auto known = by_content_.find(record.content);
+  if (known != by_content_.end() && !is_shareable(*known->second)) {
+    forget_content(*known->second);
+  } else if (known != by_content_.end()) {
     Block& shared = *known->second;
     record.block = &shared;
     shared.entries.push_back(entry);
@@ -85,6 +88,15 @@ Block* Ledger::start(std::uint32_t entry) {
   record.block = block.get();
   by_content_.emplace(record.content, block.get());
   return blocks_.emplace(block->ticket, std::move(block)).first->second.get();
+}
+
+/// A block that is only held by consumers may have been read long ago: its file may be another now.
+bool Ledger::is_shareable(const Block& block) const {
+  if (block.phase != Block::Phase::kReady) return true;
+  return std::any_of(block.entries.begin(), block.entries.end(), [this](std::uint32_t entry) {
+    return unpack(control_.entries[entry].word.load(std::memory_order_acquire)).state ==
+           EntryState::kReady;
+  });
 }
 
 bool Ledger::place(Block& block, std::uint64_t bytes) {

@@ -145,6 +145,7 @@ class Ledger {
   void make_stream(std::uint32_t entry, const std::shared_ptr<OpenFile>& file, std::uint64_t bytes);
   void detach(std::uint32_t entry);
   void forget_content(const Block& block);
+  bool is_shareable(const Block& block) const;
   void end_stream(std::uint32_t head);
   void free_entry(std::uint32_t entry);
   void sweep_some(std::deque<EntryId>& published, std::size_t look_past);

@@ -29,11 +29,11 @@ class Scheduler::Turn {
     for (const auto* word : wakes) futex_wake_all(word);
   }
   Turn(const Turn&) = delete;
-  std::unique_lock<std::mutex>& lock() { return lock_; }
+  std::unique_lock<BriefMutex>& lock() { return lock_; }
 
  private:
   Scheduler& scheduler_;
-  std::unique_lock<std::mutex> lock_;
+  std::unique_lock<BriefMutex> lock_;
 };
 
 Scheduler::Scheduler(ControlLayout& control, std::byte* data, Arena::Punch punch,
@@ -341,7 +341,7 @@ void Scheduler::done(const Read& read, const Outcome& outcome, ReadTimes times) 
   add(counters.read_ns, static_cast<std::uint64_t>(times.read_ns));
   if (Block* block = ledger_.block(read.ticket)) {
     for (const std::uint32_t entry : block->entries) {
-      note_speed(*ledger_.record(entry).lane, times.waited);
+      note_speed(*ledger_.record(entry).lane, *block, times.waited);
     }
     if (const auto* bytes = std::get_if<BytesRead>(&outcome)) {
       add(counters.reads);
@@ -356,9 +356,12 @@ void Scheduler::done(const Read& read, const Outcome& outcome, ReadTimes times) 
   }
 }
 
-void Scheduler::note_speed(Lane& lane, bool waited) {
-  lane.fast_reads = waited ? std::max(lane.fast_reads - kSlowReadCosts, 0)
-                           : std::min(lane.fast_reads + 1, kFastReads);
+/// Large samples are no reason to step aside: read directly, they would lie in memory of the
+/// consumer's, beside the budget.
+void Scheduler::note_speed(Lane& lane, const Block& block, bool waited) {
+  const bool slow = waited || block.extent.bytes > kMostAsideBytes;
+  lane.fast_reads = slow ? std::max(lane.fast_reads - kSlowReadCosts, 0)
+                         : std::min(lane.fast_reads + 1, kFastReads);
   if (lane.fast_reads == kFastReads) set_aside(lane, true);
   if (lane.fast_reads == 0) set_aside(lane, false);
 }

@@ -20,6 +20,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "prisma/base/brief_mutex.h"
 #include "prisma/engine/ledger.h"
 #include "prisma/source/work.h"
 #include "prisma/wire/message.h"
@@ -82,7 +83,7 @@ class Scheduler final : public Work {
   void place_parked();
   void refuse(Block& block);
   bool short_of_room();
-  void note_speed(Lane& lane, bool waited);
+  void note_speed(Lane& lane, const Block& block, bool waited);
   void set_aside(Lane& lane, bool aside);
   void ask_to_be_woken();
   void sweep();
@@ -94,7 +95,7 @@ class Scheduler final : public Work {
   std::atomic<std::uint64_t> depth_;
   std::atomic<std::uint64_t> extra_ = 0;  // readers beyond the depth, for demanded reads only
 
-  std::mutex mutex_;  // guards everything below
+  BriefMutex mutex_;  // guards everything below
   std::condition_variable_any changed_;
   Ledger ledger_;
   std::deque<std::uint64_t> placed_, parked_;  // tickets
