@@ -10,7 +10,7 @@ import sys
 import prismaio
 from packaging.requirements import Requirement
 
-PUBLIC = ["Prisma", "PrismaError", "SettingError", "__version__", "connect"]
+PUBLIC = ["Prisma", "PrismaError", "Sample", "SettingError", "__version__", "connect"]
 
 
 def test_the_public_names_are_these_and_no_others() -> None:

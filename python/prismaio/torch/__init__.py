@@ -7,5 +7,6 @@ The loader stays a DataLoader. Order, bytes and random numbers stay what they ar
 
 from prismaio.torch.entry import accelerate
 from prismaio.torch.loader import AcceleratedLoader
+from prismaio.torch.tensors import tensor
 
-__all__ = ["AcceleratedLoader", "accelerate"]
+__all__ = ["AcceleratedLoader", "accelerate", "tensor"]
