@@ -232,13 +232,13 @@ std::byte* Scheduler::room(Read& read, std::uint64_t bytes) {
     if (block != nullptr) ledger_.discard(*block);
     return nullptr;
   }
-  mean_bytes_ = mean_bytes_ == 0 ? static_cast<double>(bytes)
-                                 : 0.9 * mean_bytes_ + 0.1 * static_cast<double>(bytes);
   if (bytes > ledger_.arena().budget_bytes() / 4 && !read.chunk) {
     --in_flight_;
     ledger_.finish_as_stream(*block, read.file, bytes);
     return nullptr;
   }
+  mean_bytes_ = mean_bytes_ == 0 ? static_cast<double>(bytes)
+                                 : 0.9 * mean_bytes_ + 0.1 * static_cast<double>(bytes);
   if (make_room(*block, bytes)) return ledger_.bytes_of(*block);
   return park_or_refuse(*block, read, bytes);
 }
@@ -246,6 +246,10 @@ std::byte* Scheduler::room(Read& read, std::uint64_t bytes) {
 /// Ends a read that found no room: it waits for some, with its file open; but nobody waits with it.
 std::byte* Scheduler::park_or_refuse(Block& block, Read& read, std::uint64_t bytes) {
   --in_flight_;
+  if (block.entries.empty()) {  // nobody wants it since the last sweep
+    ledger_.discard(block);
+    return nullptr;
+  }
   block.phase = Block::Phase::kParked;
   block.file = read.file;
   block.wanted_bytes = bytes;
@@ -288,12 +292,19 @@ void Scheduler::place_parked() {
   for (const std::uint64_t ticket : std::exchange(parked_, {})) {
     Block* block = ledger_.block(ticket);
     if (block == nullptr || block->phase != Block::Phase::kParked) continue;
-    if ((still.empty() || block->demanded) && make_room(*block, block->wanted_bytes)) {
+    // Making room sweeps, which may end all that wants this block, but must not discard it now.
+    block->phase = Block::Phase::kReading;
+    const bool may_have_room = still.empty() || block->demanded;
+    const bool has_room = may_have_room && make_room(*block, block->wanted_bytes);
+    if (block->entries.empty()) {
+      ledger_.discard(*block);
+    } else if (has_room) {
       block->phase = Block::Phase::kPlaced;
       placed_.push_back(ticket);
     } else if (block->demanded) {
       refuse(*block);
     } else {
+      block->phase = Block::Phase::kParked;
       still.push_back(ticket);
     }
   }

@@ -48,6 +48,7 @@ class SchedulerTest : public ::testing::Test {
     const auto read = scheduler_->next(stop.get_token(), reader);
     if (!read) return "nothing";
     last_ = *read;
+    if (!last_.file) last_.file = std::make_shared<OpenFile>();
     return read->sample.path;
   }
 
@@ -132,6 +133,45 @@ TEST_F(SchedulerTest, WordsThatAClientWroteOverCostTheirEntriesAndNothingElse) {
   EXPECT_EQ(control_->header.counters.used_bytes, 0u) << "the room of the first came back";
   EXPECT_EQ(next(0), "/c");
   EXPECT_EQ(next(1), "/d");
+}
+
+TEST_F(SchedulerTest, ChunksOfALargeFileAreReadSideBySide) {
+  with_depth(8);
+  announce(1, {"/large"});
+  EXPECT_EQ(next(0), "/large");
+  EXPECT_EQ(scheduler_->room(last_, 100 * kBytes), nullptr);
+  for (std::size_t reader = 0; reader < 8; ++reader) EXPECT_EQ(next(reader), "/large") << reader;
+}
+
+TEST_F(SchedulerTest, AStreamThatEndsTakesItsParkedReadsAlong) {
+  with_depth(32);
+  announce(1, {"/large"});
+  announce(2, {"/other"});
+  const auto head =
+      find(*control_, name_by_position(control_->header.hash_key, kClient, 1, 0, 0))->entry;
+  EXPECT_EQ(next(0), "/large");
+  EXPECT_EQ(scheduler_->room(last_, 2 * kBytes), nullptr);
+  std::vector<Read> chunks;
+  for (std::size_t reader = 0; reader < 20; ++reader) {
+    if (next(reader) == "/large") chunks.push_back(last_);
+  }
+  std::size_t parked = 0;
+  for (Read& chunk : chunks) {
+    if (scheduler_->room(chunk, kBytes / 16) == nullptr) {
+      ++parked;
+    } else {
+      scheduler_->done(chunk, BytesRead{kBytes / 16}, {});
+    }
+  }
+  ASSERT_GT(parked, 0u);
+  // Its consumer lets go of it half-way; what looks for room finds that out.
+  change(control_->entries[head], [](EntryWord now) { return entry_client::take(now, kClient); });
+  change(control_->entries[head],
+         [](EntryWord now) { return entry_client::give_back(now, kClient); });
+  scheduler_->cancel(kClient, {2});
+  scheduler_->tick(0.1);
+  EXPECT_EQ(control_->header.counters.used_bytes, 0u);
+  EXPECT_EQ(control_->header.counters.in_flight, 0u);
 }
 
 }  // namespace
