@@ -303,6 +303,24 @@ def test_an_engine_that_is_just_ending_is_not_joined(job: str, settings: Setting
     assert found == (job, True)
 
 
+def test_an_engine_whose_program_is_killed_before_it_joins_ends_too(
+    job: str, eventually: Eventually
+) -> None:
+    text = (
+        "import signal\n"
+        "from prismaio.launch import attach\n"
+        "from prismaio.settings import resolve\n"
+        "attach(resolve(memory='4MiB'), lambda _: (print('started', flush=True), signal.pause()))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"started\n"
+        assert f"@{job}\n" in Path("/proc/net/unix").read_text()
+        program.kill()
+    listed = Path("/proc/net/unix")
+    eventually(lambda: f"@{job}\n" not in listed.read_text(), "the engine's end", timeout_s=3)
+
+
 def test_engines_that_all_end_while_they_are_joined_are_an_error(
     job: str, settings: Settings
 ) -> None:

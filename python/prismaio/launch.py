@@ -43,8 +43,8 @@ _START_WITHIN_S = 30.0  # an interpreter that has not come up by then never will
 _ATTEMPTS = 5  # to join an engine that is just ending
 _Client = TypeVar("_Client")
 
-# Listening sockets on their way to an engine. A fork at that moment would keep one open in a child
-# that knows nothing of it, and whoever connects after the engine's end would wait there for ever.
+# Sockets on their way to an engine. A fork at that moment would keep one open in a child that knows
+# nothing of it: whoever connects after the engine's end would wait at a listening one for ever.
 _on_their_way: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 # Engines that are children of this process, which only happens where it is its container's init.
 _to_reap: set[int] = set()
@@ -87,20 +87,27 @@ def attach(
     """
     private = False
     for _ in range(_ATTEMPTS):
-        found = find_or_start(settings, address=address, private=private, script=script)
-        try:
-            return connect(found.address), found
-        except OSError as error:
-            if settings.engine is not None:
-                raise PrismaError(f"no engine to join at {settings.engine!r}: {error}") from error
-            if found.started:
-                hint = "" if settings.log else ' (log="FILE" or PRISMAIO_LOG shows why)'
-                raise PrismaError(f"the engine did not come up: {error}{hint}") from error
-            # Our job's name is another user's, or its engine was stopped: no engine of ours.
-            # Otherwise that engine was just ending: one attempt later it has gone, or another
-            # process has started the next.
-            private = isinstance(error, (PermissionError, TimeoutError))
+        with contextlib.ExitStack() as joining:
+            found = find_or_start(
+                settings, address=address, private=private, script=script, joining=joining
+            )
+            try:
+                return connect(found.address), found
+            except OSError as error:
+                # Our job's name is another user's, or its engine was stopped: no engine of ours.
+                # Otherwise that engine was just ending: one attempt later it has gone, or another
+                # process has started the next.
+                _check_another_may_answer(settings, found, error)
+                private = isinstance(error, (PermissionError, TimeoutError))
     raise PrismaError(f"every engine at {found.address!r} ended while it was joined")
+
+
+def _check_another_may_answer(settings: Settings, found: Found, error: OSError) -> None:
+    if settings.engine is not None:
+        raise PrismaError(f"no engine to join at {settings.engine!r}: {error}") from error
+    if found.started:
+        hint = "" if settings.log else ' (log="FILE" or PRISMAIO_LOG shows why)'
+        raise PrismaError(f"the engine did not come up: {error}{hint}") from error
 
 
 def find_or_start(
@@ -109,6 +116,7 @@ def find_or_start(
     address: str | None = None,
     private: bool = False,
     script: Path = ENGINE_SCRIPT,
+    joining: contextlib.ExitStack | None = None,
 ) -> Found:
     """The address of this program's engine; it can be connected to at once.
 
@@ -119,6 +127,9 @@ def find_or_start(
         address: Where the engine is, or is to be; by default that of this program or job.
         private: Whether to start one for this program alone, whatever its job or settings say.
         script: The engine's program.
+        joining: As long as it lasts, an engine that was started knows by a first connection that
+            it is waited for, and ends at once if this process is killed. Otherwise it waits some
+            seconds for a client.
 
     Raises:
         PrismaError: If the system refuses a socket or a process, or there is no interpreter.
@@ -128,6 +139,8 @@ def find_or_start(
     shared = None if private else address or job_address(os.environ)
     try:
         with _listen_at(shared or _private_address()) as listener:
+            if joining is not None:
+                joining.enter_context(_connect_to(listener))
             _start(
                 listener,
                 script,
@@ -224,6 +237,17 @@ def _listen_at(address: str) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def _connect_to(listener: socket.socket) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    _on_their_way.add(connection)
+    try:
+        connection.connect(listener.getsockname())
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _name_of(listener: socket.socket) -> str:
