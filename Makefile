@@ -17,7 +17,7 @@ export PYTHON
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench wheel docs lint format types native pytest stubs build clean \
+.PHONY: help demo test soak bench wheel docs lint format types native pytest stubs build clean \
         system-build system-test
 
 help:  ## this list
@@ -28,6 +28,9 @@ demo: $(VENV)/demo.stamp $(VENV)/package.stamp  ## trains LeNet from slow storag
 
 test: $(VENV)/test.stamp $(VENV)/package.stamp  ## everything that must pass: form, types, C++ and Python tests, wheels
 	$(NOX) -s lint types native tests stubs wheel
+
+soak: $(VENV)/test.stamp $(VENV)/package.stamp  ## all trials, from where the last run stopped: ARGS="kill-engine", ARGS=--help
+	$(NOX) -s soak -- $(ARGS)
 
 pytest: $(VENV)/test.stamp $(VENV)/package.stamp  ## only the Python tests
 	$(NOX) -s tests -- $(ARGS)

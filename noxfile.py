@@ -88,6 +88,14 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def soak(session: nox.Session) -> None:
+    """All trials, and the tests that take long; arguments after -- are for tools/soak.py."""
+    clean(session, sys.executable, "tools/soak.py", *session.posargs)
+    if not session.posargs:
+        clean(session, sys.executable, "-m", "pytest", "-m", "soak")
+
+
+@nox.session
 def stubs(session: nox.Session) -> None:
     """The committed _core.pyi says what the module has; `-- --write` rewrites it."""
     made = ROOT / "build" / "stubs" / "_core.pyi"
