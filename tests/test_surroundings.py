@@ -1,0 +1,134 @@
+"""Full disks, folders that cannot be written, other copies and other users: nobody notices."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import prismaio
+import pytest
+from prismaio import _core, program
+
+# Reads the files named, and says whether all came and which engine they came from.
+READER = """
+import json, sys, warnings
+from pathlib import Path
+import prismaio
+warnings.simplefilter("error")
+paths = sys.argv[1:]
+with prismaio.connect(memory="8MiB") as prisma:
+    same = all(bytes(s) == Path(p).read_bytes() for s, p in zip(prisma.iterate(paths), paths))
+    print(json.dumps([same, prisma.stats()["engine_pid"]]))
+"""
+NOBODY = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can do this")
+
+
+def reader(paths: Sequence[Path], *before: str | Path, **rest: object) -> subprocess.Popen[str]:
+    """A program of its own, run by what stands before it."""
+    environment = {name: value for name, value in os.environ.items() if name != program.VARIABLE}
+    words = [*before, sys.executable, "-B", "-c", READER, *paths]
+    started: subprocess.Popen[str] = subprocess.Popen(
+        list(map(str, words)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment | {"HOME": "/proc/none", "TMPDIR": "/proc/none"},
+        **rest,  # type: ignore[call-overload]
+    )
+    return started
+
+
+def engine_of(reading: subprocess.Popen[str]) -> int:
+    """The engine that all came from."""
+    said, complaints = reading.communicate(timeout=50)
+    assert (reading.returncode, complaints) == (0, "")
+    same, engine = json.loads(said)
+    assert same
+    assert isinstance(engine, int)
+    return engine
+
+
+def test_eight_copies_in_one_folder_do_not_notice_each_other(
+    files: list[Path], tmp_path: Path
+) -> None:
+    listed = sorted(tmp_path.iterdir())
+    copies = [reader(files, cwd=tmp_path) for _ in range(8)]
+    engines = [engine_of(copy) for copy in copies]
+    assert len(set(engines) - {0}) == 8
+    assert sorted(tmp_path.iterdir()) == listed
+
+
+def own_mounts(tmp_path: Path) -> list[str]:
+    """A command before others: no room in /dev/shm and in the folder "full", "fixed" read-only."""
+    for name in ("full", "fixed"):
+        (tmp_path / name).mkdir()
+    script = (
+        "mount -t tmpfs -o size=4k tmpfs /dev/shm && mount -t tmpfs -o size=64k tmpfs full && "
+        "{ head -c 1M /dev/zero > full/taken; mount -t tmpfs -o ro tmpfs fixed; } 2>/dev/null && "
+        'cd "$1" && shift && exec "$@"'
+    )
+    return ["unshare", "--mount", "sh", "-c", script, "sh"]
+
+
+def mounts_allowed() -> bool:
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        return False
+    command = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not mounts_allowed(), reason="needs root and mounts of its own")
+@pytest.mark.parametrize("folder", ["full", "fixed"])
+def test_without_room_on_any_disk_all_is_as_ever(
+    files: list[Path], tmp_path: Path, folder: str
+) -> None:
+    reading = reader(files, *own_mounts(tmp_path), folder, cwd=tmp_path)
+    assert engine_of(reading) != 0
+
+
+@pytest.mark.skipif(not mounts_allowed(), reason="needs root and mounts of its own")
+def test_a_log_on_a_full_disk_does_not_matter(
+    files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRISMAIO_LOG", str(tmp_path / "full" / "log"))
+    reading = reader(files, *own_mounts(tmp_path), "full", cwd=tmp_path)
+    assert engine_of(reading) != 0
+
+
+@as_root
+def test_another_user_can_neither_connect_nor_look(
+    prisma: prismaio.Prisma, files: list[Path]
+) -> None:
+    meeting = prisma._connection.meeting()
+    assert meeting is not None
+    engine = prisma.stats()["engine_pid"]
+
+    def intrude() -> bool:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        with pytest.raises(PermissionError):
+            _core.Client(meeting.address)
+        with pytest.raises(PermissionError):
+            os.listdir(f"/proc/{engine}/fd")  # noqa: PTH208
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stranger:
+            stranger.settimeout(10)
+            stranger.connect("\0" + meeting.address)
+            return stranger.recv(100) == b""  # shown out without a word
+
+    child = os.fork()
+    if child == 0:
+        status = 70
+        try:
+            status = 0 if intrude() else 1
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert [bytes(s) for s in prisma.iterate(files)] == [path.read_bytes() for path in files]
