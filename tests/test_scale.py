@@ -9,6 +9,7 @@ from pathlib import Path
 
 import prismaio
 import pytest
+from conftest import Eventually
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -100,3 +101,17 @@ def test_ten_million_entries_are_streamed_in(files: list[Path]) -> None:
             pass
         assert drawn <= 15_001 + 2048 + 256
         assert pss_bytes(engine) + pss_bytes(os.getpid()) - held < 2 * MIB
+
+
+def test_a_large_file_fills_the_buffer_and_gives_it_back_however_it_is_left(
+    prisma: prismaio.Prisma, tmp_path: Path, eventually: Eventually
+) -> None:
+    (tmp_path / "large").write_bytes(os.urandom(32 * MIB))
+    for depth in [3, 4] * 8:
+        samples = prisma.iterate([tmp_path / "large"])
+        sample = next(samples)
+        eventually(lambda: prisma.stats()["used_bytes"] >= 15 * MIB, "the buffer full of chunks")
+        del sample  # whoever makes room next finds that nobody wants the chunk it is for
+        prisma.tune(depth=depth)
+        samples.close()
+        eventually(lambda: prisma.stats()["used_bytes"] == 0, "the end of all room taken")

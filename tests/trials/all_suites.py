@@ -6,7 +6,7 @@ from importlib import import_module
 
 from trials.deviations import Deviations
 from trials.early_end import EarlyEnds
-from trials.ended import Interrupts, KilledPrograms, KilledTrainers
+from trials.ended import Interrupts, InterruptsOfWaiting, KilledPrograms, KilledTrainers
 from trials.faults import Faults
 from trials.flat import Flat
 from trials.killed import KilledEngines, KilledWorkers, StoppedEngines
@@ -24,6 +24,7 @@ _ALL: list[type[Suite]] = [
     KilledPrograms,
     StoppedEngines,
     Interrupts,
+    InterruptsOfWaiting,
     EarlyEnds,
     Faults,
     Flat,

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import ClassVar
 
 from prismaio import program
 from prismaio.testing import SlowStorage
@@ -21,7 +22,7 @@ from prismaio.testing import SlowStorage
 from trials import leftovers
 from trials.suite import Case, Suite, expect, wait_for
 
-__all__ = ["Interrupts", "KilledPrograms", "KilledTrainers"]
+__all__ = ["Interrupts", "InterruptsOfWaiting", "KilledPrograms", "KilledTrainers"]
 
 TESTS = Path(__file__).parents[1]
 GONE_WITHIN_S = 3.0
@@ -80,6 +81,7 @@ class _Ended(Suite):
     batch = 10
     on_slow_storage = True
     limit_s = 40
+    workers: ClassVar[list[int]] = [0, 2]
 
     def prepare(self) -> None:
         source = self.folder / "source"
@@ -93,8 +95,8 @@ class _Ended(Suite):
 
     @contextmanager
     def trainer(self, chance: random.Random) -> Iterator[Trainer]:
-        """One with 0 or 2 workers, at a random moment of its life."""
-        workers = chance.choice([0, 2])
+        """One with that many workers, however they are started."""
+        workers = chance.choice(self.workers)
         method = chance.choice(["fork", "fork", "spawn", "forkserver"])
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             trainer = Trainer(Path(folder), self.paths, workers, method)
@@ -171,6 +173,20 @@ class Interrupts(_Ended):
         trainer.check_nothing_left()
         assert trainer.process.stderr is not None
         self.said = trainer.process.stderr.read().decode()
+
+
+class InterruptsOfWaiting(Interrupts):
+    """The same while all of storage hangs."""
+
+    name = "interrupt-hung"
+    cases = 50
+    workers: ClassVar[list[int]] = [
+        0
+    ]  # one that hangs cannot look for its parent, with or without PRISMA
+
+    def _end(self, trainer: Trainer, number: int, chance: random.Random) -> None:
+        with self.slow.hold("*"):  # dropped only after the end
+            super()._end(trainer, number, chance)
 
 
 def check_words(said: str, number: int) -> None:

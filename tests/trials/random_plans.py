@@ -10,7 +10,7 @@ from prismaio.testing import SlowStorage
 
 from trials.consumers import Crew, Heard, by_iteration, check_warnings, warned_of
 from trials.data import Wanted, make_files, plainly, random_plan
-from trials.suite import Case, Suite, expect
+from trials.suite import Case, Suite, expect, wait_for
 
 __all__ = ["RandomPlans"]
 
@@ -52,6 +52,7 @@ class RandomPlans(Suite):
                 else:
                     heard = by_workers(prisma, plan, chance, workers)
             check_warnings(warned)
+            wait_for(lambda: prisma.stats()["used_bytes"] == 0, "the end of all room taken", 3)
         check_same(heard, expected, plan)
 
     def _slow(self, chance: random.Random) -> SlowStorage:
