@@ -57,14 +57,21 @@ def by_iteration(
 
 
 def by_name(
-    prisma: prismaio.Prisma, plan: Sequence[tuple[int, Wanted]], chance: random.Random
+    prisma: prismaio.Prisma,
+    plan: Sequence[tuple[int, Wanted]],
+    chance: random.Random,
+    *,
+    as_files: bool = True,
 ) -> list[Heard]:
-    """Each of these, by read(), take() or open()."""
+    """Each of these, by read(), take() or, where allowed, open().
+
+    What no plan holds is a real file to open(): it may be short, and its errors have no name.
+    """
     held = Held(chance.randrange(3))
     heard: list[Heard] = []
     for position, wanted in plan:
         try:
-            heard.append((position, read_one(prisma, wanted, chance, held)))
+            heard.append((position, read_one(prisma, wanted, chance, held, as_files)))
         except OSError as error:
             check_name(error, wanted.path)
             heard.append((position, errno_of(error)))
@@ -72,9 +79,11 @@ def by_name(
     return heard
 
 
-def read_one(prisma: prismaio.Prisma, wanted: Wanted, chance: random.Random, held: Held) -> Outcome:
+def read_one(
+    prisma: prismaio.Prisma, wanted: Wanted, chance: random.Random, held: Held, as_file: bool
+) -> Outcome:
     way = chance.random()
-    if way < 0.3 and wanted == Wanted(wanted.path):
+    if as_file and way < 0.3 and wanted == Wanted(wanted.path):
         with prisma.open(wanted.path) as file:
             return digest(file.read())
     sample = prisma.take(*wanted) if way < 0.6 else None

@@ -112,7 +112,7 @@ class Faults(Suite):
             return by_iteration(self.prisma, plan, chance)
         with self.prisma.plan() as announced:
             announced.announce(plan)
-            return by_name(self.prisma, list(enumerate(plan)), chance)
+            return by_name(self.prisma, list(enumerate(plan)), chance, as_files=False)
 
 
 def check(name: bytes, position: int, outcome: Outcome, right: Outcome, ill: Ill) -> None:
