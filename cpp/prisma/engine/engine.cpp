@@ -53,7 +53,7 @@ Engine::Engine(Fd listener, Limits limits) {
   const std::uint64_t depth = std::max<std::uint64_t>(limits.depth, 1);
   scheduler_ = std::make_unique<Scheduler>(control, data_.data(), punch, depth);
   if (limits.buffer_bytes > 0) scheduler_->tune({0, limits.buffer_bytes});
-  source_ = std::make_unique<PosixSource>(*scheduler_);
+  source_ = make_source(SourceKind::kThreads, *scheduler_);
   source_->set_depth(depth);
   SharedFiles files{reopened_read_only(data_file_), copy_of(control_file_), new_bell()};
   server_ = std::make_unique<Server>(std::move(listener), std::move(files), *scheduler_, control,

@@ -8,7 +8,7 @@
 #include "prisma/base/memory.h"
 #include "prisma/engine/scheduler.h"
 #include "prisma/engine/server.h"
-#include "prisma/source/posix_source.h"
+#include "prisma/source/source.h"
 
 namespace prisma {
 
@@ -30,7 +30,7 @@ class Engine {
   Fd data_file_, control_file_;
   Mapping data_, control_;
   std::unique_ptr<Scheduler> scheduler_;
-  std::unique_ptr<PosixSource> source_;
+  std::unique_ptr<Source> source_;
   std::unique_ptr<Server> server_;
 };
 

@@ -7,18 +7,18 @@
 #include <stop_token>
 #include <thread>
 
+#include "prisma/source/source.h"
 #include "prisma/source/work.h"
 
 namespace prisma {
 
-class PosixSource {
+class PosixSource final : public Source {
  public:
   explicit PosixSource(Work& work) : work_(work) {}
 
-  /// Has that many readers. More are started at once; fewer leave by themselves, when their read
-  /// has ended and `Work::next` lets them go. Never waits for a read. Call it now and then: a
-  /// reader that was just leaving is replaced then.
-  void set_depth(std::size_t depth);
+  /// More readers are started at once; fewer leave by themselves, when their read has ended and
+  /// `Work::next` lets them go. A reader that was just leaving is replaced by the next call.
+  void set_depth(std::size_t depth) override;
 
  private:
   struct Reader {

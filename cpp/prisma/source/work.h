@@ -48,7 +48,7 @@ class Work {
   /// read over together with its file (no room now, a stream, cancelled), so go on to the next.
   virtual std::byte* room(Read& read, std::uint64_t bytes) = 0;
 
-  /// Ends a read.
+  /// Ends a read. That wakes nobody who waits for the next one: ask for it yourself.
   virtual void done(const Read& read, const Outcome& outcome, ReadTimes times) = 0;
 
   /// A transient error was met and the read is tried again.
