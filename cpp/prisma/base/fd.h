@@ -23,6 +23,8 @@ class Fd {
 
   explicit operator bool() const { return number_ >= 0; }
   int get() const { return number_; }
+  /// Gives it up to whoever closes it now.
+  int release() { return std::exchange(number_, -1); }
   void reset() {
     if (number_ >= 0) ::close(std::exchange(number_, -1));
   }

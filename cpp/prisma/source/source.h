@@ -21,10 +21,12 @@ class Source {
   virtual void set_depth(std::size_t depth) = 0;
 };
 
-enum class SourceKind { kThreads };
-inline constexpr std::array kSourceKinds{SourceKind::kThreads};
+enum class SourceKind { kThreads, kIoUring };
+inline constexpr std::array kSourceKinds{SourceKind::kThreads, SourceKind::kIoUring};
 
 std::string_view name_of(SourceKind kind);
+/// Throws std::invalid_argument if there is none of that name.
+SourceKind source_named(std::string_view name);
 
 /// Why there can be no such source here; empty if there can.
 std::string why_not(SourceKind kind);

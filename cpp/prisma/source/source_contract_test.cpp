@@ -2,18 +2,24 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/fsuid.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "prisma/base/memory.h"
 #include "prisma/base/testing/temporary_directory.h"
+#include "prisma/base/units.h"
 #include "prisma/source/source.h"
 #include "prisma/source/testing/given_work.h"
 
@@ -51,17 +57,58 @@ class AsNobody {
   int before_;
 };
 
-class SourceContract : public ::testing::TestWithParam<SourceKind> {
+/// Has the page cache forget a file; false if it does not.
+bool drop_from_memory(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Mapping mapping(file, file_bytes(file), Mapping::Access::kRead);
+  std::vector<unsigned char> pages(whole_pages(mapping.size()) / kPage);
+  for (int tries = 0; tries < 100; ++tries) {  // some may be on their way still
+    ::fsync(file.get());
+    ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+    ::mincore(mapping.data(), mapping.size(), pages.data());
+    if (std::ranges::none_of(pages, [](unsigned char page) { return page & 1; })) return true;
+  }
+  return false;
+}
+
+/// Has temporary directories made in a folder, while it lives.
+class InFolder {
+ public:
+  explicit InFolder(const char* folder) {
+    if (const char* before = std::getenv("TMPDIR")) before_ = before;
+    if (*folder != '\0') ::setenv("TMPDIR", folder, 1);
+  }
+  InFolder(const InFolder&) = delete;
+  ~InFolder() {
+    if (before_) {
+      ::setenv("TMPDIR", before_->c_str(), 1);
+    } else {
+      ::unsetenv("TMPDIR");
+    }
+  }
+
+ private:
+  std::optional<std::string> before_;
+};
+
+/// A kind of source, and where the files are: a ring treats those on a disk otherwise than those
+/// that have no device of their own.
+struct Contract {
+  SourceKind kind;
+  const char* folder;
+};
+
+class SourceContract : public ::testing::TestWithParam<Contract> {
  protected:
   void SetUp() override {
-    if (const std::string why = why_not(GetParam()); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = why_not(GetParam().kind); !why.empty()) GTEST_SKIP() << why;
     start();
   }
 
   void start(std::size_t depth = 4) {
     source_.reset();
     work_.set_depth(depth);
-    source_ = make_source(GetParam(), work_);
+    source_ = make_source(GetParam().kind, work_);
     source_->set_depth(depth);
   }
 
@@ -74,6 +121,7 @@ class SourceContract : public ::testing::TestWithParam<SourceKind> {
     return {0, range, std::make_shared<OpenFile>(std::move(file)), nullptr, false};
   }
 
+  const InFolder in_folder_{GetParam().folder};
   const TemporaryDirectory directory_;
   GivenWork work_;
   std::unique_ptr<Source> source_;
@@ -89,6 +137,20 @@ TEST_P(SourceContract, ReadsALargeFile) {
   std::string content(5'000'000, ' ');
   for (std::size_t at = 0; at < content.size(); ++at) content[at] = static_cast<char>(at * 7 >> 3);
   EXPECT_TRUE(read({directory_.file("large", content)}).bytes == content);
+}
+
+TEST_P(SourceContract, TellsWhetherItHadToWaitForStorage) {
+  const std::string path = directory_.file("sample", std::string(300'000, 'x'));
+  // A reader that is preempted just then finds, when it goes on, that it need not wait.
+  bool waited = false;
+  for (int tries = 0; tries < 50 && !waited; ++tries) {
+    if (!drop_from_memory(path)) GTEST_SKIP() << "no storage behind this folder";
+    const Ended ended = read({path});
+    ASSERT_TRUE(ended.bytes == std::string(300'000, 'x'));
+    waited = ended.times.waited;
+  }
+  EXPECT_TRUE(waited);
+  EXPECT_FALSE(read({path}).times.waited);
 }
 
 TEST_P(SourceContract, ReadsARange) {
@@ -312,8 +374,19 @@ TEST_P(SourceContract, LeavesNoDescriptorOpen) {
   EXPECT_EQ(open_files(), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sources, SourceContract, ::testing::ValuesIn(kSourceKinds),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+std::vector<Contract> contracts(const char* folder) {
+  std::vector<Contract> all;
+  for (const SourceKind kind : kSourceKinds) all.push_back({kind, folder});
+  return all;
+}
+
+std::string kind_of(const ::testing::TestParamInfo<Contract>& info) {
+  return std::string(name_of(info.param.kind));
+}
+
+INSTANTIATE_TEST_SUITE_P(OnDisk, SourceContract, ::testing::ValuesIn(contracts("")), kind_of);
+INSTANTIATE_TEST_SUITE_P(InMemory, SourceContract, ::testing::ValuesIn(contracts("/dev/shm")),
+                         kind_of);
 
 }  // namespace
 }  // namespace prisma
