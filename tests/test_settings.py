@@ -59,6 +59,7 @@ def test_every_setting_can_come_from_both_sides(
         "lookahead": 9,
         "engine": "some-name",
         "disable": True,
+        "source": "io_uring",
         "log": log,
     }
     assert set(values) == {setting.name for setting in SETTINGS}
@@ -66,7 +67,8 @@ def test_every_setting_can_come_from_both_sides(
     for setting in SETTINGS:
         monkeypatch.setenv(setting.variable, str(values[setting.name]))
     by_environment = resolve()
-    assert by_argument[:-1] == by_environment[:-1] == (4 * MIB, 3, 9, "some-name", True, str(log))
+    expected = (4 * MIB, 3, 9, "some-name", True, "io_uring", str(log))
+    assert by_argument[:-1] == by_environment[:-1] == expected
 
 
 @pytest.mark.parametrize(
@@ -161,6 +163,9 @@ def test_variables_that_prisma_sets_itself_are_no_mistake(monkeypatch: pytest.Mo
         ("engine", "", "1 to 107 bytes"),
         ("engine", "x" * 108, "1 to 107 bytes"),
         ("engine", 7, "not int"),
+        ("source", "iouring", r"did you mean io_uring\?"),
+        ("source", "disk", "there are threads, io_uring"),
+        ("source", 1, "one of threads, io_uring, not int"),
         ("log", "/no/such/folder/log", "directory that exists"),
         ("log", "/", "directory that exists"),
         ("log", "", "path of a file"),

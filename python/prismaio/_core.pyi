@@ -2,7 +2,7 @@
 
 
 
-def run_engine(*, listen_fd: int, memory_bytes: int, buffer_bytes: int, depth: int) -> None:
+def run_engine(*, listen_fd: int, memory_bytes: int, buffer_bytes: int, depth: int, source: str) -> None:
     """
     Serves clients of a listening socket, until the last one is gone. Takes the socket over. End the process after it, at once: threads may still be reading.
     """

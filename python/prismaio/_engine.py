@@ -1,7 +1,7 @@
 """The engine's process. Run as a program by launch.py, never imported by training.
 
     python -IBS _engine.py --listen-fd N --memory-bytes N --buffer-bytes N --depth N
-        --package-path FOLDER[:FOLDER]
+        --source NAME --package-path FOLDER[:FOLDER]
 
 What runs first is not the engine: it forks while it has neither a thread nor a native module, and
 ends. So the engine is nobody's child but init's, which takes its exit status when it ends.
@@ -31,6 +31,7 @@ def main(words: list[str]) -> None:
         memory_bytes=int(options["--memory-bytes"]),
         buffer_bytes=int(options["--buffer-bytes"]),
         depth=int(options["--depth"]),
+        source=options["--source"],
     )
     os._exit(0)  # whatever its threads are reading
 

@@ -25,6 +25,7 @@ def connect(
     lookahead: int | None = None,
     engine: str | None = None,
     disable: bool | None = None,
+    source: str | None = None,
     log: str | os.PathLike[str] | None = None,
     **mistyped: NoReturn,
 ) -> Prisma:
@@ -39,6 +40,7 @@ def connect(
         lookahead: Samples announced before they are consumed, at least 1.
         engine: Address of a running engine, instead of this program's own.
         disable: Whether to read directly, without any engine.
+        source: How files are read: by "threads" or by "io_uring", where the kernel has that.
         log: File that an engine which is started here writes its messages to.
         mistyped: None; what is given here is refused with the nearest name that exists.
 
@@ -52,6 +54,7 @@ def connect(
         lookahead=lookahead,
         engine=engine,
         disable=disable,
+        source=source,
         log=log,
         **mistyped,
     )

@@ -147,6 +147,7 @@ def find_or_start(
                 memory_bytes=settings.memory_bytes,
                 buffer_bytes=settings.memory_bytes,
                 depth=settings.depth,
+                source=settings.source,
                 log=settings.log,
             )
             return Found(_name_of(listener), started=True)
@@ -262,6 +263,7 @@ def _start(
     memory_bytes: int,
     buffer_bytes: int,
     depth: int,
+    source: str,
     log: str | None,
 ) -> None:
     """Runs the engine, which detaches at once: the child waited for here is not the engine."""
@@ -270,6 +272,7 @@ def _start(
         "--memory-bytes": memory_bytes,
         "--buffer-bytes": buffer_bytes,
         "--depth": depth,
+        "--source": source,
         "--package-path": os.pathsep.join(_package_path()),
     }
     words = [str(word) for option in options.items() for word in option]

@@ -23,6 +23,7 @@ DEFAULT_LOOKAHEAD = 2048
 MOST_LOOKAHEAD = 1 << 20  # announced samples are kept in memory; past this they are no window
 # What an engine opens beside the files it reads: its socket and arena, two for each client.
 RESERVED_DESCRIPTORS = 32
+SOURCES = ("threads", "io_uring")  # the first is the default
 LONGEST_ABSTRACT_NAME = 107  # bytes, of the 108 of sun_path: the first one is zero
 
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
@@ -44,6 +45,7 @@ SETTINGS = (
     Setting("lookahead", "PRISMAIO_LOOKAHEAD", "lookahead", "samples announced ahead of use"),
     Setting("engine", "PRISMAIO_ENGINE", "engine", "address of a running engine to join"),
     Setting("disable", "PRISMAIO_DISABLE", "disable", "plain direct reads, no engine"),
+    Setting("source", "PRISMAIO_SOURCE", "source", "how files are read: threads or io_uring"),
     Setting("log", "PRISMAIO_LOG", "log", "file that a started engine writes to"),
 )
 
@@ -61,6 +63,7 @@ class Settings(NamedTuple):
     lookahead: int  # samples
     engine: str | None  # an abstract Unix socket name, or a path if it begins with "/"
     disable: bool
+    source: str  # one of SOURCES
     log: str | None  # an absolute path
     origins: Mapping[str, str]  # by the name of the setting: where its value came from
 
@@ -108,6 +111,7 @@ def resolve(**arguments: object) -> Settings:
         lookahead=value("lookahead", _read_lookahead, DEFAULT_LOOKAHEAD, "default"),
         engine=value("engine", _read_address, None, "default"),
         disable=disable,
+        source=value("source", _read_source, SOURCES[0], "default"),
         log=value("log", _read_log, None, "default"),
         origins=origins,
     )
@@ -273,6 +277,14 @@ def _read_address(given: _Given) -> str:
             "zero bytes: a name, or a path that begins with /"
         )
     return address
+
+
+def _read_source(given: _Given) -> str:
+    if given.value in SOURCES:
+        return str(given.value)
+    if isinstance(given.value, str):
+        raise given.wrong(f"is no source of bytes: {_nearest(given.value, SOURCES)}")
+    raise given.wrong(f"must be one of {', '.join(SOURCES)}, not {type(given.value).__name__}")
 
 
 def _read_log(given: _Given) -> str:

@@ -4,7 +4,10 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <random>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "prisma/base/failure.h"
@@ -37,6 +40,18 @@ ControlLayout& lay_out(const Mapping& memory, std::uint64_t data_bytes) {
   return control;
 }
 
+/// What was asked for if the kernel has it. The log tells of it if not.
+std::unique_ptr<Source> source_or_threads(SourceKind kind, Work& work) {
+  try {
+    return make_source(kind, work);
+  } catch (const std::system_error& refused) {
+    const std::string name(name_of(kind));
+    std::fprintf(stderr, "prismaio: no %s here (%s): threads read instead\n", name.c_str(),
+                 refused.what());
+    return make_source(SourceKind::kThreads, work);
+  }
+}
+
 }  // namespace
 
 Engine::Engine(Fd listener, Limits limits) {
@@ -53,7 +68,7 @@ Engine::Engine(Fd listener, Limits limits) {
   const std::uint64_t depth = std::max<std::uint64_t>(limits.depth, 1);
   scheduler_ = std::make_unique<Scheduler>(control, data_.data(), punch, depth);
   if (limits.buffer_bytes > 0) scheduler_->tune({0, limits.buffer_bytes});
-  source_ = make_source(SourceKind::kThreads, *scheduler_);
+  source_ = source_or_threads(limits.source, *scheduler_);
   source_->set_depth(depth);
   SharedFiles files{reopened_read_only(data_file_), copy_of(control_file_), new_bell()};
   server_ = std::make_unique<Server>(std::move(listener), std::move(files), *scheduler_, control,

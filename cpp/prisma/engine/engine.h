@@ -13,9 +13,10 @@
 namespace prisma {
 
 struct Limits {
-  std::uint64_t memory_bytes = 0;  // that the buffer may ever take
-  std::uint64_t buffer_bytes = 0;  // that it takes to begin with; at most the memory
-  std::uint64_t depth = 0;         // reads in flight
+  std::uint64_t memory_bytes = 0;            // that the buffer may ever take
+  std::uint64_t buffer_bytes = 0;            // that it takes to begin with; at most the memory
+  std::uint64_t depth = 0;                   // reads in flight
+  SourceKind source = SourceKind::kThreads;  // threads, where the kernel refuses it
 };
 
 class Engine {
