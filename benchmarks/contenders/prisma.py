@@ -13,10 +13,11 @@ _COUNTED = ("hits", "lates", "misses", "rereads", "private_copies", "reads_in_fl
 
 
 class Reader(Contender):
-    """One plain consumer."""
+    """One plain consumer. The argument is the source that the engine reads from."""
 
     def start(self) -> None:
-        self._prisma = prismaio.connect(memory=self.job.memory, depth=self.job.depth)
+        source = self.job.argument or None
+        self._prisma = prismaio.connect(memory=self.job.memory, depth=self.job.depth, source=source)
 
     def samples(self, paths: list[str]) -> Iterator[Iterable[Buffer]]:
         sample: Any
