@@ -20,6 +20,9 @@ from trials.suite import Case, Suite, expect
 __all__ = ["Flat"]
 
 
+OF_ITS_OWN = ("Pss_Anon:", "Pss_Shmem:")
+
+
 class Taken(NamedTuple):
     """What some processes hold."""
 
@@ -39,7 +42,8 @@ def taken_by(*pids: int) -> Taken:
 def _taken_by(pid: int) -> Taken:
     folder = Path(f"/proc/{pid}")
     rollup = (folder / "smaps_rollup").read_text().splitlines()
-    (pss_kib,) = [int(line.split()[1]) for line in rollup if line.startswith("Pss:")]
+    # Not what is mapped of files: its share grows when another process that maps them ends.
+    pss_kib = sum(int(line.split()[1]) for line in rollup if line.startswith(OF_ITS_OWN))
     descriptors, threads = (len(list((folder / name).iterdir())) for name in ("fd", "task"))
     return Taken(pss_kib << 10, descriptors, threads)
 
