@@ -41,7 +41,8 @@ class Work {
   virtual ~Work() = default;
 
   /// The next read for reader number `reader`, in the order in which samples will be consumed.
-  /// Waits until there is one; nothing once stopped or when so many readers are not wanted.
+  /// Waits until there is one; once stopped it does not wait, and nothing comes when there is none
+  /// or so many readers are not wanted.
   virtual std::optional<Read> next(std::stop_token stop, std::size_t reader) = 0;
 
   /// Room for that many bytes of a read, replacing what it had. Nothing: the engine has taken the
