@@ -118,8 +118,8 @@ else:
     finished = meter.run(python(program), cwd=ROOT, timeout_s=20)
     assert finished.status == 0, finished.complaints
     assert finished.left_over == []
-    assert 0.4 <= finished.cpu_s < 0.7
-    assert 0.4 <= finished.orphans_cpu_s < 0.6
+    assert 0.4 <= finished.cpu_s < 1.2
+    assert 0.4 <= finished.orphans_cpu_s < 1.2
 
 
 def test_a_command_that_hangs_is_ended() -> None:
