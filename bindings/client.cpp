@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gil.h"
 #include "prisma/client/direct.h"
 #include "rooms.h"
 
@@ -77,7 +78,7 @@ void HeldSample::make_whole() {
                      "process's memory; chunks() or open() would stream them"));
   }
   Taken whole = [&] {
-    const nb::gil_scoped_release no_gil;
+    const NoGil no_gil;
     return client.gather(*large);
   }();
   if (const auto* failure = std::get_if<Failure>(&whole)) raise(*failure);
@@ -120,7 +121,7 @@ class Chunks {
     const auto& sample = nb::cast<const HeldSample&>(sample_);
     auto& client = nb::cast<Client&>(sample.client());
     Taken taken = [&] {
-      const nb::gil_scoped_release no_gil;
+      const NoGil no_gil;
       return client.take_chunk(*large_, chunk);
     }();
     if (const auto* failure = std::get_if<Failure>(&taken)) raise(*failure);
@@ -149,13 +150,13 @@ HeldSample held_or_raised(Taken taken, Sample sample, std::uint64_t position, nb
 }
 
 void raise_pending_signal() {
-  const nb::gil_scoped_acquire gil;
+  const WithGil gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
 std::unique_ptr<Client> attach(const std::string& address, std::uint64_t session) {
   try {
-    const nb::gil_scoped_release no_gil;
+    const NoGil no_gil;
     return std::make_unique<Client>(wire::connect_to(address), session, raise_pending_signal);
   } catch (const std::system_error& error) {
     errno = error.code().value();
@@ -169,7 +170,7 @@ HeldSample take_at(nb::object self, std::uint32_t plan, std::uint32_t lane, std:
   auto& client = nb::cast<Client&>(self);
   Sample sample = sample_of(path, offset, length);
   Taken taken = [&] {
-    const nb::gil_scoped_release no_gil;
+    const NoGil no_gil;
     return client.take(plan, lane, position, sample);
   }();
   return held_or_raised(std::move(taken), std::move(sample), position, std::move(self));
@@ -179,7 +180,7 @@ HeldSample take_path(nb::object self, nb::bytes path, std::uint64_t offset, std:
   auto& client = nb::cast<Client&>(self);
   Sample sample = sample_of(path, offset, length);
   Taken taken = [&] {
-    const nb::gil_scoped_release no_gil;
+    const NoGil no_gil;
     return client.take(sample);
   }();
   return held_or_raised(std::move(taken), std::move(sample), 0, std::move(self));
@@ -190,7 +191,7 @@ std::optional<HeldSample> take_planned(nb::object self, nb::bytes path, std::uin
   auto& client = nb::cast<Client&>(self);
   Sample sample = sample_of(path, offset, length);
   std::optional<Taken> taken = [&] {
-    const nb::gil_scoped_release no_gil;
+    const NoGil no_gil;
     return client.take_if_planned(sample);
   }();
   if (!taken) return {};
@@ -201,7 +202,7 @@ HeldSample read_file(nb::bytes path, std::uint64_t offset, std::uint64_t length,
                      std::uint64_t position) {
   Sample sample = sample_of(path, offset, length);
   Taken taken = [&] {
-    const nb::gil_scoped_release no_gil;
+    const NoGil no_gil;
     return read_directly(sample);
   }();
   if (const auto* failure = std::get_if<Failure>(&taken)) raise(*failure);
@@ -217,13 +218,13 @@ void announce(Client& client, std::uint32_t plan, std::uint32_t lane, std::uint6
     list.push_back(sample_of(nb::cast<nb::bytes>(range[0]), nb::cast<std::uint64_t>(range[1]),
                              nb::cast<std::uint64_t>(range[2])));
   }
-  const nb::gil_scoped_release no_gil;
+  const NoGil no_gil;
   client.announce(plan, lane, by_path ? wire::NamedBy::kPath : wire::NamedBy::kPosition,
                   first_position, list);
 }
 
 void cancel(Client& client, std::uint32_t plan, std::optional<std::uint32_t> lane) {
-  const nb::gil_scoped_release no_gil;
+  const NoGil no_gil;
   client.cancel(plan, lane.value_or(UINT32_MAX));
 }
 
@@ -312,12 +313,12 @@ void bind_client(nb::module_& m) {
                    "samples: list[tuple[bytes, int, int]], by_path: bool = False) -> None"),
            "Says which (path, offset, length) come next: for take_at, or by path for everybody in "
            "the session.")
-      .def("settle", &Client::settle, nb::call_guard<nb::gil_scoped_release>(),
+      .def("settle", &Client::settle, nb::call_guard<NoGil>(),
            "Waits until the engine knows what was announced here, or is gone.")
       .def("cancel", &cancel, "plan"_a, "lane"_a = nb::none(),
            "Drops what is left of a plan, or of one of its lanes.")
-      .def("tune", &Client::tune, "depth"_a, "buffer_bytes"_a,
-           nb::call_guard<nb::gil_scoped_release>(), "Sets the knobs; 0 leaves one as it is.")
+      .def("tune", &Client::tune, "depth"_a, "buffer_bytes"_a, nb::call_guard<NoGil>(),
+           "Sets the knobs; 0 leaves one as it is.")
       .def("take_at", &take_at, "plan"_a, "lane"_a, "position"_a, "path"_a, "offset"_a, "length"_a,
            nb::sig("def take_at(self, plan: int, lane: int, position: int, path: bytes, "
                    "offset: int, length: int) -> Sample"),

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "gil.h"
 #include "rooms.h"
 
 namespace nb = nanobind;
@@ -21,7 +22,7 @@ void bind_engine(nb::module_& m) {
         engine->run();
       },
       nb::kw_only(), "listen_fd"_a, "memory_bytes"_a, "buffer_bytes"_a, "depth"_a, "source"_a,
-      nb::call_guard<nb::gil_scoped_release>(),
+      nb::call_guard<NoGil>(),
       "Serves clients of a listening socket, until the last one is gone. Takes the socket over. "
       "End "
       "the process after it, at once: threads may still be reading.");

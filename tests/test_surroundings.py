@@ -132,3 +132,60 @@ def test_another_user_can_neither_connect_nor_look(
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert [bytes(s) for s in prisma.iterate(files)] == [path.read_bytes() for path in files]
+
+
+@pytest.mark.parametrize("closed", [[0], [1, 2], [0, 1, 2]])
+def test_a_program_that_closed_its_standard_descriptors_has_an_engine(
+    tmp_path: Path, closed: list[int]
+) -> None:
+    said = tmp_path / "said"
+    text = f"""
+import os, prismaio
+for number in {closed}:
+    os.close(number)
+with prismaio.connect() as prisma, open({str(said)!r}, "w") as file:
+    same = bytes(next(prisma.iterate([{__file__!r}]))) == open({__file__!r}, "rb").read()
+    file.write(f"{{same}} {{prisma.stats()['engine_pid'] > 0}}")
+"""
+    subprocess.run([sys.executable, "-B", "-c", text], check=False, timeout=50)
+    assert said.read_text() == "True True"
+
+
+@as_root
+def test_who_gives_up_rights_reads_no_more_with_them(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"secret")
+    secret.chmod(0o600)
+    text = f"""
+import os, prismaio, sys
+prisma = prismaio.connect()
+assert bytes(next(prisma.iterate([{str(secret)!r}]))) == b"secret"
+os.setegid({NOBODY})
+os.seteuid({NOBODY})
+try:
+    next(prisma.iterate([{str(secret)!r}]))
+except PermissionError:
+    sys.exit(3)
+"""
+    done = subprocess.run([sys.executable, "-B", "-c", text], check=False, timeout=50)
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize("disable", [False, True])
+def test_a_program_ends_well_while_a_thread_of_it_still_reads(disable: bool) -> None:
+    text = f"""
+import prismaio, threading
+prisma = prismaio.connect(disable={disable})
+begun = threading.Event()
+def read():
+    while True:
+        prisma.read({__file__!r})
+        begun.set()
+threading.Thread(target=read, daemon=True).start()
+begun.wait()
+"""
+    ended = [
+        subprocess.run([sys.executable, "-B", "-c", text], check=False, timeout=50, stderr=-1)
+        for _ in range(3)
+    ]
+    assert [(one.returncode, one.stderr) for one in ended] == [(0, b"")] * 3

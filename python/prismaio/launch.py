@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import select
 import socket
@@ -229,7 +230,7 @@ def _identity(path: str) -> str:
 
 
 def _listen_at(address: str) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener = _new_socket()
     _on_their_way.add(listener)
     try:
         listener.bind("\0" + address)
@@ -240,8 +241,14 @@ def _listen_at(address: str) -> socket.socket:
     return listener
 
 
+def _new_socket() -> socket.socket:
+    """Not among the first three descriptors, which a daemon has closed, and its engine opens."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as lowest:
+        return socket.socket(fileno=fcntl.fcntl(lowest, fcntl.F_DUPFD_CLOEXEC, 3))
+
+
 def _connect_to(listener: socket.socket) -> socket.socket:
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection = _new_socket()
     _on_their_way.add(connection)
     try:
         connection.connect(listener.getsockname())

@@ -39,6 +39,8 @@ bool still_open(const Fd& socket) {
 
 Attachment::Attachment(Fd socket, std::uint64_t session, const std::function<void()>& check)
     : socket_(std::move(socket)),
+      user_(::geteuid()),
+      group_(::getegid()),
       at_fork_({[this] { before_fork(); }, [this] { our_end_.reset(); },
                 [this] { after_fork_in_child(); }}) {
   if (!send(wire::Hello{wire::kVersion, ::getpid(), session})) throw_errno("greet the engine");
@@ -93,7 +95,7 @@ bool Attachment::send(const wire::Message& message, std::span<const int> descrip
 }
 
 void Attachment::give_back(std::uint32_t entry, std::uint64_t bytes) const {
-  if (!is_ours()) return;  // a forked child holds nothing of its own
+  if (!ours_.load(std::memory_order_relaxed)) return;  // a forked child holds nothing of its own
   Header& header = control().header;
   change(control().entries[entry],
          [this](EntryWord now) { return entry_client::give_back(now, number_); });
@@ -105,8 +107,12 @@ void Attachment::give_back(std::uint32_t entry, std::uint64_t bytes) const {
   if (header.wake_at.exchange(kNeverWake) != kNeverWake) ::eventfd_write(bell_.get(), 1);
 }
 
+void Attachment::check_user() {
+  if (::geteuid() != user_ || ::getegid() != group_) same_user_.store(false);
+}
+
 void Attachment::before_fork() {
-  if (!is_ours()) return;
+  if (!ours_.load()) return;
   std::vector<std::uint32_t> held = pin_what_is_held();
   if (held.empty()) return;
   std::array<int, 2> ends{-1, -1};

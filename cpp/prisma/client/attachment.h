@@ -7,6 +7,8 @@
 // program.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -71,8 +73,14 @@ class Attachment {
   std::uint64_t session() const { return session_; }
   std::int64_t engine_pid() const { return engine_pid_; }
 
-  /// Whether this is the process that attached: a forked child must attach anew.
-  bool is_ours() const { return ours_.load(std::memory_order_relaxed); }
+  /// Whether this is the process that attached, and the same user: others must attach anew.
+  bool is_ours() const {
+    return ours_.load(std::memory_order_relaxed) && same_user_.load(std::memory_order_relaxed);
+  }
+
+  /// Asks the system who the user is. The engine reads what its own user may, and so must serve
+  /// nobody who has given up rights since.
+  void check_user();
 
   /// Whether the engine still has its end of the connection.
   bool engine_lives() const;
@@ -95,9 +103,12 @@ class Attachment {
   std::uint64_t session_ = 0;
   std::int64_t engine_pid_ = 0;
   std::atomic<bool> ours_ = false;  // true once attached
-  Fd our_end_;                      // of the pipe for the fork that is going on
-  std::vector<Fd> inherited_;       // in a child: our ends, kept as long as views may be
-  AtFork at_fork_;                  // last
+  std::atomic<bool> same_user_ = true;
+  const uid_t user_;
+  const gid_t group_;
+  Fd our_end_;                 // of the pipe for the fork that is going on
+  std::vector<Fd> inherited_;  // in a child: our ends, kept as long as views may be
+  AtFork at_fork_;             // last
 };
 
 }  // namespace prisma

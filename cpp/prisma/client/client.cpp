@@ -62,6 +62,7 @@ Client::Client(Fd socket, std::uint64_t session, std::function<void()> check)
 
 void Client::announce(std::uint32_t plan, std::uint32_t lane, wire::NamedBy named_by,
                       std::uint64_t first_position, const std::vector<Sample>& samples) {
+  attachment_->check_user();
   if (!is_ours()) return;
   constexpr std::size_t kRoom = wire::kMostBytes - 64;
   wire::Announce message{plan, lane, named_by, first_position, {}};

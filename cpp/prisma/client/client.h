@@ -84,7 +84,7 @@ class Client {
   Taken direct(const Sample& sample);
 
   const std::function<void()> while_waiting_;
-  const std::shared_ptr<const Attachment> attachment_;
+  const std::shared_ptr<Attachment> attachment_;
   const std::shared_ptr<SpareMemory> spare_ = std::make_shared<SpareMemory>();
   std::atomic<bool> lost_ = false;
   std::atomic<bool> copied_ = false, told_of_copy_ = false, told_of_gathering_ = false;

@@ -1,5 +1,6 @@
 #include "prisma/wire/socket.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -46,8 +47,11 @@ std::vector<Fd> descriptors_of(msghdr& header) {
 }  // namespace
 
 Fd connect_to(const std::string& address) {
-  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket) throw_errno("socket");
+  const Fd lowest(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!lowest) throw_errno("socket");
+  // Not among the first three, where a program that closed those still prints to.
+  Fd socket(::fcntl(lowest.get(), F_DUPFD_CLOEXEC, 3));
+  if (!socket) throw_errno("F_DUPFD_CLOEXEC");
   const auto [name, length] = socket_address(address);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), length) != 0) {
     throw_errno("connect to engine");
