@@ -320,3 +320,27 @@ def test_a_closed_connection_says_so(files: list[Path]) -> None:
     prisma.close()
     with pytest.raises(ValueError, match="closed"):
         prisma.read(files[0])
+
+
+def test_a_slow_plan_does_not_hold_up_its_first_sample(
+    prisma: prismaio.Prisma, files: list[Path]
+) -> None:
+    endless = itertools.count()
+    next(prisma.iterate(files[at % len(files)] for at in endless))
+    assert next(endless) <= 32
+
+
+def test_an_interrupt_while_the_plan_is_drawn_loses_no_sample_in_silence(
+    prisma: prismaio.Prisma, files: list[Path]
+) -> None:
+    def interrupted() -> Iterator[Path]:
+        yield from files[:20]
+        raise KeyboardInterrupt
+
+    plan = prisma.iterate(interrupted())
+    got: list[bytes] = []
+    with pytest.raises(KeyboardInterrupt):
+        got.extend(map(bytes, plan))
+    with pytest.raises(RuntimeError, match="interrupted"):
+        got.extend(map(bytes, plan))
+    assert got == [path.read_bytes() for path in files[:20]]

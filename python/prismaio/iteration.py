@@ -18,6 +18,9 @@ __all__ = ["Iteration", "OnError", "Skipped"]
 OnError = Literal["raise", "skip"] | Callable[[str, OSError], Any]
 
 
+_FIRST_STEP = 16  # items drawn at first, so that a slow plan does not hold up its first sample
+
+
 class Skipped(NamedTuple):
     """A sample that could not be read and was left out."""
 
@@ -138,13 +141,21 @@ class _Window:
                 return  # another thread was here first
             self._connection.look()
             first, batch = self._drawn, list[Range]()
+            step = min(self._step, max(_FIRST_STEP, first))
             try:
-                for item in itertools.islice(self._items, self._step):
+                for item in itertools.islice(self._items, step):
                     batch.append(range_of(item, first + len(batch)))
-                self._has_ended = len(batch) < self._step
+                self._has_ended = len(batch) < step
             except Exception as failure:  # the plan's own: raised when its turn comes
                 self._failure = failure
                 self._has_ended = True
+            except BaseException:  # an interrupt: an item may be lost, and that is never silent
+                self._failure = RuntimeError(
+                    "this iteration was interrupted while its plan was drawn, and cannot go on: "
+                    "begin another"
+                )
+                self._has_ended = True
+                raise
             finally:
                 self._drawn += len(batch)
                 self._waiting.extend(enumerate(batch, first))
