@@ -99,6 +99,7 @@ class _Window:
         self._step = min(STEP, lookahead)
         self._draw_at = lookahead - self._step  # so few left: time to draw
         self._drawn = 0
+        self._is_drawing = False
         self._waiting: deque[tuple[int, Range]] = deque()  # drawn and not yet asked for
         self._epoch = 0  # of the client that knows of them
         self._has_ended = False
@@ -140,6 +141,14 @@ class _Window:
             if self._has_ended or len(self._waiting) > self._draw_at:
                 return  # another thread was here first
             self._connection.look()
+            if self._is_drawing:  # an interrupt ended it half-way: what it lost nobody knows
+                self._has_ended = True
+                self._failure = RuntimeError(
+                    "this iteration was interrupted while its plan was drawn, and cannot go on: "
+                    "begin another"
+                )
+                return
+            self._is_drawing = True
             first, batch = self._drawn, list[Range]()
             step = min(self._step, max(_FIRST_STEP, first))
             try:
@@ -149,18 +158,12 @@ class _Window:
             except Exception as failure:  # the plan's own: raised when its turn comes
                 self._failure = failure
                 self._has_ended = True
-            except BaseException:  # an interrupt: an item may be lost, and that is never silent
-                self._failure = RuntimeError(
-                    "this iteration was interrupted while its plan was drawn, and cannot go on: "
-                    "begin another"
-                )
-                self._has_ended = True
-                raise
             finally:
                 self._drawn += len(batch)
                 self._waiting.extend(enumerate(batch, first))
                 if client is not None and self._epoch == self._connection.epoch and batch:
                     client.announce(self._number, 0, first, batch)
+            self._is_drawing = False
 
     def _announce_again(self, client: _core.Client) -> None:
         """Tells a new client, after the first or after a fork or a lost engine, what is to come."""
