@@ -42,8 +42,8 @@ class Reader(Contender):
             memory=memory, depth=DEPTH, lookahead=len(paths) + 2 * _STEP
         ) as prisma:
             samples = prisma.iterate(paths)
-            # After so many steps, all are announced.
-            unmeasured = len(list(islice(samples, len(paths) // _STEP + 2)))
+            # After so many steps, of which the first are shorter, all are announced.
+            unmeasured = len(list(islice(samples, len(paths) // _STEP + 8)))
             _wait_until_ready(prisma, _AHEAD if full else len(paths))
             before = prisma.stats()["hits"]
             traced.mark("begin")
