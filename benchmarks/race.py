@@ -23,11 +23,6 @@ Say = Callable[[str], None]
 _BEST_LIMITS = 2  # of the limit's thread counts, how many run in every round
 
 
-def _figure(found: Figures, name: str) -> float:
-    """A figure of one run; what starts nothing has all of its time without starting."""
-    return found["wall_s" if name == "started_wall_s" and name not in found else name]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Rounds:
     """How often everything runs."""
@@ -68,7 +63,7 @@ class Outcome:
         other = self.limit() if bar.against == "limit" else bar.against
         mine, others = self.figures.get(bar.contender, {}), self.figures.get(other or "", {})
         return [
-            bar.value(_figure(mine[number], bar.figure), _figure(others[number], bar.figure))
+            bar.value(mine[number][bar.figure], others[number][bar.figure])
             for number in sorted(mine.keys() & others.keys())
         ]
 
