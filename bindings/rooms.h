@@ -5,6 +5,7 @@
 
 namespace prisma {
 
+void bind_wire(nanobind::module_& m);
 void bind_engine(nanobind::module_& m);
 void bind_client(nanobind::module_& m);
 

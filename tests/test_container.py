@@ -41,7 +41,7 @@ def machine(root: Path, mount: str, group: str, limits: dict[str, object]) -> Pa
 def test_the_smallest_limit_up_the_tree_counts(
     tmp_path: Path, mount: str, group: str, limits: dict[str, object], expected: int
 ) -> None:
-    assert memory_limit(machine(tmp_path, mount, group, limits)).limit_bytes == expected
+    assert memory_limit(str(machine(tmp_path, mount, group, limits))).limit_bytes == expected
 
 
 @pytest.mark.parametrize(
@@ -124,17 +124,17 @@ def test_the_smallest_limit_up_the_tree_counts(
 def test_a_limit_is_found_wherever_the_tree_shows_it(
     tmp_path: Path, mount: str, group: str, limits: dict[str, object], expected: int
 ) -> None:
-    assert memory_limit(machine(tmp_path, mount, group, limits)).limit_bytes == expected
+    assert memory_limit(str(machine(tmp_path, mount, group, limits))).limit_bytes == expected
 
 
 def test_a_limit_says_whose_it_is(tmp_path: Path) -> None:
     limits: dict[str, object] = {"sys/fs/cgroup/memory.max": GIB}
-    assert memory_limit(machine(tmp_path / "a", V2, "0::/", limits)).what == "this container"
-    assert memory_limit(machine(tmp_path / "b", V2, "0::/", {})).what == "this machine"
+    assert memory_limit(str(machine(tmp_path / "a", V2, "0::/", limits))).what == "this container"
+    assert memory_limit(str(machine(tmp_path / "b", V2, "0::/", {}))).what == "this machine"
 
 
 def test_without_proc_a_small_machine_is_assumed(tmp_path: Path) -> None:
-    assert memory_limit(tmp_path).limit_bytes == GIB
+    assert memory_limit(str(tmp_path)).limit_bytes == GIB
 
 
 def test_descriptors_are_counted_by_the_soft_limit() -> None:

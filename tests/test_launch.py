@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Eventually
-from prismaio import _core, launch, program
+from prismaio import _core, launch, program, spawn
 from prismaio.errors import PrismaError, SettingError
 from prismaio.launch import attach, find_or_start, job_address, reap
 from prismaio.settings import Settings, resolve
@@ -87,10 +88,10 @@ def is_gone(pid: int) -> bool:
     return not status_of(pid)
 
 
-def script(folder: Path, body: str) -> Path:
+def script(folder: Path, body: str) -> str:
     path = folder / "engine.py"
     path.write_text(body)
-    return path
+    return str(path)
 
 
 def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -239,9 +240,9 @@ def test_a_split_installation_is_found_whole(
     sources.mkdir()
     (sources / "__init__.py").write_text("raise ImportError('the face is for training')\n")
     engine = sources / "_engine.py"
-    engine.write_text(launch.ENGINE_SCRIPT.read_text())
-    monkeypatch.setattr(launch, "__file__", str(sources / "launch.py"))
-    client, _ = attach(settings, _core.Client, script=engine)
+    engine.write_text(Path(spawn.ENGINE_SCRIPT).read_text())
+    monkeypatch.setattr(spawn, "__file__", str(sources / "spawn.py"))
+    client, _ = attach(settings, _core.Client, script=str(engine))
     command = Path(f"/proc/{pid_of(client)}/cmdline").read_text()
     assert str(sources) in command
     assert str(Path(_core.__file__).parent) in command
@@ -326,7 +327,7 @@ def test_engines_that_all_end_while_they_are_joined_are_an_error(
 ) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as taken:
         taken.bind("\0" + job)  # and never listens
-        with pytest.raises(PrismaError, match=job):
+        with pytest.raises(PrismaError, match=re.escape(job)):
             attach(settings, _core.Client)
 
 
@@ -504,10 +505,10 @@ def test_an_address_is_free_again_after_a_start_that_failed(
 
 
 def test_a_child_forked_during_the_start_holds_no_listening_socket(job: str) -> None:
-    with launch._listen_at(job) as listener:
+    with launch._socket(_core.listen_at, job) as listener:
         child = os.fork()
         if child == 0:
-            os._exit(0 if listener.fileno() < 0 else 1)
+            os._exit(1 if Path(f"/proc/self/fd/{listener}").exists() else 0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

@@ -2,6 +2,16 @@
 
 
 
+def listen_at(address: str) -> int:
+    """
+    A listening socket's descriptor. Raises OSError where the address is taken.
+    """
+
+def connect_to(address: str) -> int:
+    """
+    A connection's descriptor. Raises OSError when nobody of this user answers.
+    """
+
 def run_engine(*, listen_fd: int, memory_bytes: int, buffer_bytes: int, depth: int, source: str) -> None:
     """
     Serves clients of a listening socket, until the last one is gone. Takes the socket over. End the process after it, at once: threads may still be reading.

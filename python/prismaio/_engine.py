@@ -5,15 +5,16 @@
 
 What runs first is not the engine: it forks while it has neither a thread nor a native module, and
 ends. So the engine is nobody's child but init's, which takes its exit status when it ends.
+
+Training waits for all that happens here: no module of the standard library is imported that is not
+part of the interpreter itself.
 """
 
 from __future__ import annotations
 
-import contextlib
+import _signal as signal  # type: ignore[import-not-found]  # signal, but for its enums
 import os
-import signal
 import sys
-import types
 
 # Ctrl-C and a scheduler's notices are for the training.
 _IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -22,12 +23,14 @@ _IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 def main(words: list[str]) -> None:
     """Serves until the last client is gone."""
     options = dict(zip(words[::2], words[1::2], strict=True))
+    listen_fd = int(options["--listen-fd"])
+    _close_all_but(0, 1, 2, listen_fd)
     _settle_in()
     _find_package(options["--package-path"].split(os.pathsep))
     from prismaio import _core
 
     _core.run_engine(
-        listen_fd=int(options["--listen-fd"]),
+        listen_fd=listen_fd,
         memory_bytes=int(options["--memory-bytes"]),
         buffer_bytes=int(options["--buffer-bytes"]),
         depth=int(options["--depth"]),
@@ -36,15 +39,29 @@ def main(words: list[str]) -> None:
     os._exit(0)  # whatever its threads are reading
 
 
+def _close_all_but(*kept: int) -> None:
+    """Closes what the program that started this had marked for all its children."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in kept:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the very one that listed them
+
+
 def _settle_in() -> None:
-    """Undoes what the program that started this may have handed down."""
+    """Undoes what else the program that started this may have handed down."""
+    os.chdir("/")
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the kernel takes everything back
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     os.umask(0o077)
-    with contextlib.suppress(OSError), open("/proc/self/comm", "w") as name:  # noqa: PTH123
-        name.write("prismaio-engine")  # how ps and top call it
+    try:
+        with open("/proc/self/comm", "w") as name:
+            name.write("prismaio-engine")  # how ps and top call it
+    except OSError:
+        pass
 
 
 def _find_package(folders: list[str]) -> None:
@@ -54,7 +71,7 @@ def _find_package(folders: list[str]) -> None:
     """
     # A script's own folder goes first, and here a name like torch would then mean an adapter.
     sys.path[:] = [path for path in sys.path if path not in folders]
-    package = types.ModuleType("prismaio")
+    package = type(sys)("prismaio")
     package.__path__ = folders
     sys.modules["prismaio"] = package
 

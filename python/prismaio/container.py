@@ -6,9 +6,9 @@ force is the smallest on the way from the process's own group up to the root tha
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 __all__ = ["MemoryLimit", "descriptor_limit", "memory_limit"]
@@ -35,7 +35,7 @@ class _Hierarchy(NamedTuple):
     limit_files: tuple[str, ...]
 
 
-def memory_limit(root: Path = Path("/")) -> MemoryLimit:
+def memory_limit(root: str = "/") -> MemoryLimit:
     """The smaller of the machine's memory and the limits of this process's control groups.
 
     Args:
@@ -54,8 +54,8 @@ def descriptor_limit() -> int:
     return _UNLIMITED_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
 
 
-def _machine_memory_bytes(root: Path) -> int:
-    for line in _read_lines(root / "proc/meminfo"):
+def _machine_memory_bytes(root: str) -> int:
+    for line in _read_lines(os.path.join(root, "proc/meminfo")):
         name, _, value = line.partition(":")
         if name == "MemTotal":
             return int(value.split()[0]) * 1024
@@ -63,21 +63,20 @@ def _machine_memory_bytes(root: Path) -> int:
     return 1 << 30
 
 
-def _group_limits(root: Path) -> Iterator[int]:
+def _group_limits(root: str) -> Iterator[int]:
     for hierarchy in _memory_hierarchies(root):
-        top = root / hierarchy.mount_point.lstrip("/")
-        group = top / _seen_from(hierarchy.mount_root, hierarchy.group)
-        for level in (group, *group.parents):
+        level = os.path.join(root, hierarchy.mount_point.lstrip("/"))
+        steps = _seen_from(hierarchy.mount_root, hierarchy.group)
+        for step in ("", *steps):
+            level = os.path.join(level, step)
             for name in hierarchy.limit_files:
-                yield from _limit_in(level / name)
-            if level == top:
-                break
+                yield from _limit_in(os.path.join(level, name))
 
 
-def _memory_hierarchies(root: Path) -> Iterator[_Hierarchy]:
+def _memory_hierarchies(root: str) -> Iterator[_Hierarchy]:
     """Pairs each mount that mountinfo lists with this process's group in that hierarchy."""
     v1_group, v2_group = _own_groups(root)
-    for line in _read_lines(root / "proc/self/mountinfo"):
+    for line in _read_lines(os.path.join(root, "proc/self/mountinfo")):
         mount, _, file_system = line.partition(" - ")
         mount_fields, kind_fields = mount.split(" "), file_system.split(" ")
         if len(mount_fields) < 5 or len(kind_fields) < 3:
@@ -90,10 +89,10 @@ def _memory_hierarchies(root: Path) -> Iterator[_Hierarchy]:
             yield _Hierarchy(mount_root, mount_point, v1_group, _V1_FILES)
 
 
-def _own_groups(root: Path) -> tuple[str | None, str | None]:
+def _own_groups(root: str) -> tuple[str | None, str | None]:
     """This process's group in the version 1 memory hierarchy and in version 2's only one."""
     v1_group = v2_group = None
-    for line in _read_lines(root / "proc/self/cgroup"):
+    for line in _read_lines(os.path.join(root, "proc/self/cgroup")):
         number, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")
         if number == "0" and not controllers:
@@ -103,24 +102,25 @@ def _own_groups(root: Path) -> tuple[str | None, str | None]:
     return v1_group, v2_group
 
 
-def _seen_from(mount_root: str, group: str) -> str:
-    """The group's path below the mount; the mount itself where the group lies outside of it."""
+def _seen_from(mount_root: str, group: str) -> list[str]:
+    """The group's path below the mount; nothing, the mount itself, where it lies outside of it."""
     steps = [step for step in group.split("/") if step]
     hidden = [step for step in mount_root.split("/") if step]
     inside = ".." not in steps and steps[: len(hidden)] == hidden
-    return "/".join(steps[len(hidden) :]) if inside else ""
+    return steps[len(hidden) :] if inside else []
 
 
-def _limit_in(path: Path) -> Iterator[int]:
+def _limit_in(path: str) -> Iterator[int]:
     # A group may be gone, hidden or without a limit ("max"; in version 1 a huge number).
     for line in _read_lines(path):
         if line.strip().isdigit():
             yield int(line)
 
 
-def _read_lines(path: Path) -> list[str]:
+def _read_lines(path: str) -> list[str]:
     try:
-        return path.read_text(errors="surrogateescape").split("\n")
+        with open(path, errors="surrogateescape") as file:
+            return file.read().split("\n")
     except OSError:
         return []
 

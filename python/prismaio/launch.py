@@ -9,21 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
-import select
-import socket
-import subprocess
-import sys
-import weakref
-from collections.abc import Callable, Mapping
-from importlib.util import find_spec
-from io import FileIO
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
-from prismaio import program
-from prismaio.errors import PrismaError, SettingError
+from prismaio import _core, program, spawn
+from prismaio.errors import PrismaError
 from prismaio.settings import Settings
 
 __all__ = [
@@ -37,23 +28,21 @@ __all__ = [
     "reap_all",
 ]
 
-ENGINE_SCRIPT = Path(__file__).with_name("_engine.py")
-
-_BACKLOG = 4096
-_START_WITHIN_S = 30.0  # an interpreter that has not come up by then never will
+_LONGEST_ADDRESS = 100  # bytes; the kernel takes 107
 _ATTEMPTS = 5  # to join an engine that is just ending
 _Client = TypeVar("_Client")
 
 # Sockets on their way to an engine. A fork at that moment would keep one open in a child that knows
 # nothing of it: whoever connects after the engine's end would wait at a listening one for ever.
-_on_their_way: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+_on_their_way: set[int] = set()
 # Engines that are children of this process, which only happens where it is its container's init.
 _to_reap: set[int] = set()
 
 
 def _forget_the_parents() -> None:
-    for listener in list(_on_their_way):
-        listener.close()
+    for descriptor in _on_their_way:
+        os.close(descriptor)
+    _on_their_way.clear()
     _to_reap.clear()
 
 
@@ -72,7 +61,7 @@ def attach(
     connect: Callable[[str], _Client],
     *,
     address: str | None = None,
-    script: Path = ENGINE_SCRIPT,
+    script: str = spawn.ENGINE_SCRIPT,
 ) -> tuple[_Client, Found]:
     """Connects to this program's engine, which is started where there is none.
 
@@ -116,7 +105,7 @@ def find_or_start(
     *,
     address: str | None = None,
     private: bool = False,
-    script: Path = ENGINE_SCRIPT,
+    script: str = spawn.ENGINE_SCRIPT,
     joining: contextlib.ExitStack | None = None,
 ) -> Found:
     """The address of this program's engine; it can be connected to at once.
@@ -139,19 +128,12 @@ def find_or_start(
         return Found(settings.engine, started=False)
     shared = None if private else address or job_address(os.environ)
     try:
-        with _listen_at(shared or _private_address()) as listener:
+        here = shared or _private_address()
+        with _socket(_core.listen_at, here) as listener:
             if joining is not None:
-                joining.enter_context(_connect_to(listener))
-            _start(
-                listener,
-                script,
-                memory_bytes=settings.memory_bytes,
-                buffer_bytes=settings.memory_bytes,
-                depth=settings.depth,
-                source=settings.source,
-                log=settings.log,
-            )
-            return Found(_name_of(listener), started=True)
+                joining.enter_context(_socket(_core.connect_to, here))
+            spawn.start(listener, script, settings)
+            return Found(here, started=True)
     except OSError as error:
         if shared is not None and error.errno == errno.EADDRINUSE:
             return Found(shared, started=False)
@@ -180,18 +162,9 @@ def reap_all(wait_s: float = 0.0) -> None:
     """Takes the status of every engine that ended, waiting so long for each that has not yet."""
     for pid in list(_to_reap):
         if wait_s > 0:
-            _await_end(pid, wait_s)
+            spawn.await_end(pid, wait_s)
         if reap(pid):
             _to_reap.discard(pid)
-
-
-def _await_end(pid: int, wait_s: float) -> None:
-    with contextlib.suppress(OSError):
-        process = os.pidfd_open(pid)
-        try:
-            select.select([process], [], [], wait_s)
-        finally:
-            os.close(process)
 
 
 def job_address(environment: Mapping[str, str]) -> str | None:
@@ -199,9 +172,12 @@ def job_address(environment: Mapping[str, str]) -> str | None:
     job = program.name_in(environment)
     if job is None:
         return None
-    from hashlib import sha256
+    address = f"prismaio-{os.geteuid()}-{job}-{files_seen()}"
+    if len(address) <= _LONGEST_ADDRESS and address.isascii():
+        return address
+    from hashlib import sha256  # costly
 
-    digest = sha256(f"{job}\0{files_seen()}".encode(errors="surrogateescape"))
+    digest = sha256(address.encode(errors="surrogateescape"))
     return f"prismaio-{os.geteuid()}-{digest.hexdigest()[:32]}"
 
 
@@ -210,7 +186,7 @@ def files_seen() -> str:
 
     They must not share an engine.
     """
-    return "\0".join([_link("/proc/self/ns/mnt"), _link("/proc/self/ns/pid"), _identity("/")])
+    return "-".join([_link("/proc/self/ns/mnt"), _link("/proc/self/ns/pid"), _identity("/")])
 
 
 def _private_address() -> str:
@@ -219,117 +195,24 @@ def _private_address() -> str:
 
 def _link(path: str) -> str:
     try:
-        return str(Path(path).readlink())
+        return os.readlink(path)
     except OSError:
         return ""
 
 
 def _identity(path: str) -> str:
-    status = Path(path).stat()
+    status = os.stat(path)
     return f"{status.st_dev}:{status.st_ino}"
 
 
-def _listen_at(address: str) -> socket.socket:
-    listener = _new_socket()
-    _on_their_way.add(listener)
+@contextlib.contextmanager
+def _socket(make: Callable[[str], int], address: str) -> Iterator[int]:
+    """A socket's descriptor, closed at the end, and in a child that is forked meanwhile."""
+    descriptor = make(address)
+    _on_their_way.add(descriptor)
     try:
-        listener.bind("\0" + address)
-        listener.listen(_BACKLOG)
-    except BaseException:
-        listener.close()
-        raise
-    return listener
-
-
-def _new_socket() -> socket.socket:
-    """Not among the first three descriptors, which a daemon has closed, and its engine opens."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as lowest:
-        return socket.socket(fileno=fcntl.fcntl(lowest, fcntl.F_DUPFD_CLOEXEC, 3))
-
-
-def _connect_to(listener: socket.socket) -> socket.socket:
-    connection = _new_socket()
-    _on_their_way.add(connection)
-    try:
-        connection.connect(listener.getsockname())
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _name_of(listener: socket.socket) -> str:
-    name: bytes = listener.getsockname()
-    return os.fsdecode(name[1:])
-
-
-def _start(
-    listener: socket.socket,
-    script: Path,
-    *,
-    memory_bytes: int,
-    buffer_bytes: int,
-    depth: int,
-    source: str,
-    log: str | None,
-) -> None:
-    """Runs the engine, which detaches at once: the child waited for here is not the engine."""
-    options = {
-        "--listen-fd": listener.fileno(),
-        "--memory-bytes": memory_bytes,
-        "--buffer-bytes": buffer_bytes,
-        "--depth": depth,
-        "--source": source,
-        "--package-path": os.pathsep.join(_package_path()),
-    }
-    words = [str(word) for option in options.items() for word in option]
-    with _open_log(log) as output:
-        process = subprocess.Popen(
-            [*_interpreter(), str(script), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            cwd="/",
-            pass_fds=(listener.fileno(),),
-            start_new_session=True,
-        )
-    try:
-        _await_end(process.pid, _START_WITHIN_S)  # `wait` with a limit sleeps and looks
-        status = process.wait(_START_WITHIN_S)
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
-    if status != 0:
-        hint = f"see {log}" if log else 'log="FILE" or PRISMAIO_LOG shows why'
-        raise PrismaError(f"the engine's process ended at once, with status {status}: {hint}")
-
-
-def _interpreter() -> list[str]:
-    """This Python, alone: without the user's modules, start-up files and variables."""
-    name = Path(sys.executable or "").name
-    frozen = getattr(sys, "frozen", False)
-    if frozen or not any(kind in name for kind in ("python", "pypy")):
-        raise PrismaError(
-            f"cannot start an engine: sys.executable, {sys.executable!r}, is no Python "
-            "interpreter (a frozen or embedding program?); name a running engine instead"
-        )
-    # Where PYTHONHOME is set, Python may not find its own library without it.
-    return [sys.executable, "-BS" if "PYTHONHOME" in os.environ else "-IBS"]
-
-
-def _package_path() -> list[str]:
-    """Folders that hold this package: more than one where an editable install splits it."""
-    folders = [str(Path(__file__).parent.absolute())]
-    core = find_spec("prismaio._core")
-    if core is not None and core.origin is not None:
-        folders.append(str(Path(core.origin).parent.absolute()))
-    return list(dict.fromkeys(folders))
-
-
-def _open_log(log: str | None) -> FileIO:
-    try:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        return FileIO(os.open(log or os.devnull, flags, 0o600), "w")
-    except OSError as error:
-        raise SettingError(f"log={log!r}: cannot be written to: {error.strerror}") from error
+        yield descriptor
+    finally:
+        if descriptor in _on_their_way:  # else this is such a child
+            _on_their_way.discard(descriptor)
+            os.close(descriptor)

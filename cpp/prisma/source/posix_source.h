@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <mutex>
 #include <stop_token>
 #include <thread>
 
@@ -12,23 +14,36 @@
 
 namespace prisma {
 
+/// A reader is started when the last one before it has found something to do: so the first read
+/// waits for one thread, and what comes one by one gets no more than two.
 class PosixSource final : public Source {
  public:
   explicit PosixSource(Work& work) : work_(work) {}
+  ~PosixSource() override;
 
-  /// More readers are started at once; fewer leave by themselves, when their read has ended and
+  /// More readers come as they are needed; fewer leave by themselves, when their read has ended and
   /// `Work::next` lets them go. A reader that was just leaving is replaced by the next call.
+  /// Throws std::system_error if not even one can be started.
   void set_depth(std::size_t depth) override;
 
  private:
   struct Reader {
-    std::atomic<bool> over = false;
-    std::jthread thread;  // last: joined first
+    std::atomic<bool> over = true;   // not started yet, or gone
+    std::atomic<bool> busy = false;  // has found something to do
+    std::jthread thread;             // last: joined first
   };
 
-  void start(Reader& reader, std::size_t number);
+  static constexpr std::size_t kNone = SIZE_MAX;
 
-  Work& work_;                  // outlives this; locks for itself
+  void work(std::stop_token stop, Reader& reader, std::size_t number);
+  void start_from(std::size_t number);
+  bool start(Reader& reader, std::size_t number);
+
+  Work& work_;                                // outlives this; locks for itself
+  std::atomic<std::size_t> missing_ = kNone;  // to be started when the one before it is busy
+
+  std::mutex mutex_;  // guards everything below
+  std::size_t depth_ = 0;
   std::deque<Reader> readers_;  // last: joined before anything they use is destroyed
 };
 

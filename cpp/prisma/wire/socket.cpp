@@ -30,6 +30,17 @@ std::pair<sockaddr_un, socklen_t> socket_address(const std::string& address) {
   return {name, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size())};
 }
 
+/// Not among the first descriptors: a program that closed 0 to 2 still prints there, and an engine
+/// that is being started gets its own under these numbers.
+Fd new_socket() {
+  constexpr int kLowest = 4;
+  const Fd lowest(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!lowest) throw_errno("socket");
+  Fd socket(::fcntl(lowest.get(), F_DUPFD_CLOEXEC, kLowest));
+  if (!socket) throw_errno("F_DUPFD_CLOEXEC");
+  return socket;
+}
+
 std::vector<Fd> descriptors_of(msghdr& header) {
   std::vector<Fd> descriptors;
   for (cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr; item = CMSG_NXTHDR(&header, item)) {
@@ -47,11 +58,7 @@ std::vector<Fd> descriptors_of(msghdr& header) {
 }  // namespace
 
 Fd connect_to(const std::string& address) {
-  const Fd lowest(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!lowest) throw_errno("socket");
-  // Not among the first three, where a program that closed those still prints to.
-  Fd socket(::fcntl(lowest.get(), F_DUPFD_CLOEXEC, 3));
-  if (!socket) throw_errno("F_DUPFD_CLOEXEC");
+  Fd socket = new_socket();
   const auto [name, length] = socket_address(address);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), length) != 0) {
     throw_errno("connect to engine");
@@ -59,6 +66,17 @@ Fd connect_to(const std::string& address) {
   if (peer_of(socket).uid != ::geteuid()) {
     errno = EACCES;
     throw_errno("the engine belongs to another user");
+  }
+  return socket;
+}
+
+Fd listen_at(const std::string& address) {
+  constexpr int kBacklog = 4096;
+  Fd socket = new_socket();
+  const auto [name, length] = socket_address(address);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), length) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0) {
+    throw_errno("listen for clients");
   }
   return socket;
 }

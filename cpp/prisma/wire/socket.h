@@ -15,6 +15,9 @@ namespace prisma::wire {
 /// one of another user. Throws std::system_error (ECONNREFUSED, EACCES, ...).
 Fd connect_to(const std::string& address);
 
+/// Listens at an address that nobody else has. Throws std::system_error (EADDRINUSE, ...).
+Fd listen_at(const std::string& address);
+
 /// Two ends of a connection within one process, as tests use them.
 std::pair<Fd, Fd> connected_pair();
 

@@ -225,21 +225,21 @@ TEST_F(SocketTest, TellsWhoIsAtTheOtherEnd) {
   EXPECT_EQ(peer_of(here_).uid, ::geteuid());
 }
 
-/// Listens at an address, abstract unless it starts with '/'.
-Fd listen_at(const std::string& address) {
-  Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  const bool is_path = address.starts_with('/');
-  std::memcpy(name.sun_path + (is_path ? 0 : 1), address.data(), address.size());
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
-  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), size), 0);
-  EXPECT_EQ(::listen(socket.get(), 4), 0);
-  return socket;
-}
-
 std::string own_address(const char* what) {
   return std::string("prisma-test-") + what + "-" + std::to_string(::getpid());
+}
+
+TEST(ListenAt, RefusesAnAddressThatIsTaken) {
+  const std::string address = own_address("taken");
+  const Fd listener = listen_at(address);
+  EXPECT_EQ(thrown_by([&] { listen_at(address); }), EADDRINUSE);
+}
+
+TEST(ListenAt, LeavesTheFirstDescriptorsToTheProgram) {
+  const Fd listener = listen_at(own_address("first"));
+  const Fd client = connect_to(own_address("first"));
+  EXPECT_GT(listener.get(), 3);
+  EXPECT_GT(client.get(), 3);
 }
 
 TEST(ConnectTo, ReachesAnAbstractNameAndAPath) {
