@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dis
 import itertools
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from types import FrameType
 
 import prismaio
 import pytest
@@ -223,6 +226,50 @@ def test_an_interrupted_sample_is_not_lost(
             next(read)
     assert prisma._connection.client() is client
     assert [sample.position for sample in read] == [1, 2]
+
+
+@pytest.mark.parametrize("module", ["iteration", "connection"])
+def test_an_interrupt_at_any_instruction_loses_no_sample_and_gives_none_twice(
+    prisma: prismaio.Prisma, files: list[Path], module: str
+) -> None:
+    for instruction in range(1000):
+        read = prisma.iterate(files[:4])
+        positions = [next(read).position]
+        interrupt = _InterruptAt(module, instruction)
+        sys.settrace(interrupt)
+        try:
+            positions.append(next(read).position)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        positions.extend(sample.position for sample in read)
+        assert positions == [0, 1, 2, 3], f"interrupted at instruction {instruction}"
+        if not interrupt.came:
+            break
+    assert 5 < instruction < 999
+
+
+class _InterruptAt:
+    """A trace function: Ctrl-C before the instruction of that number in one of our modules."""
+
+    def __init__(self, module: str, instruction: int) -> None:
+        self._file = f"prismaio/{module}.py"
+        self._left = instruction
+        self.came = False
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> _InterruptAt | None:
+        if not frame.f_code.co_filename.endswith(self._file) or frame.f_code.co_name == "__del__":
+            return None
+        frame.f_trace_opcodes = True
+        instruction = frame.f_code.co_code[frame.f_lasti]
+        # Between loading a value and returning it nobody looks for signals.
+        if event == "opcode" and dis.opname[instruction] != "RETURN_VALUE":
+            self._left -= 1
+            if self._left < 0:
+                self.came = True
+                raise KeyboardInterrupt
+        return self
 
 
 def test_several_threads_share_an_iteration(prisma: prismaio.Prisma, files: list[Path]) -> None:

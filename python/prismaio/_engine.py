@@ -10,8 +10,6 @@ Training waits for all that happens here: no module of the standard library is i
 part of the interpreter itself.
 """
 
-from __future__ import annotations
-
 import _signal as signal  # type: ignore[import-not-found]  # signal, but for its enums
 import os
 import sys

@@ -17,6 +17,7 @@ __all__ = ["Iteration", "OnError", "Skipped"]
 
 OnError = Literal["raise", "skip"] | Callable[[str, OSError], Any]
 
+_Place = tuple[int, Range]  # a position and what stands there
 
 _FIRST_STEP = 16  # items drawn at first, so that a slow plan does not hold up its first sample
 
@@ -58,9 +59,10 @@ class Iteration(Iterator[Any]):
             OSError: Where open() would have raised it. The next call goes on with the next sample.
         """
         while True:
-            client = self._connection.client()
-            position, wanted = place = self._window.next(client)
+            held: list[_Place] = []  # what an interrupt, at whatever line, must not lose
             try:
+                client = self._connection.client()
+                position, wanted = self._window.next(client, held)
                 if client is None:
                     return self._connection.read_directly(*wanted, position)
                 sample = client.take_at(self._number, 0, position, *wanted)
@@ -68,7 +70,7 @@ class Iteration(Iterator[Any]):
                     self._connection.look()
                 return sample
             except OSError as error:
-                if self._on_error == "raise":
+                if self._on_error == "raise" or not held:
                     raise
                 path = os.fsdecode(wanted[0])
                 if callable(self._on_error):
@@ -76,7 +78,7 @@ class Iteration(Iterator[Any]):
                 self.skipped.append(Skipped(position, path, error.with_traceback(None)))
                 self._connection.skipped += 1
             except BaseException:  # a signal's: it is not this sample's fault
-                self._window.put_back(place)
+                self._window.put_back(held)
                 raise
 
     def close(self) -> None:
@@ -100,21 +102,26 @@ class _Window:
         self._draw_at = lookahead - self._step  # so few left: time to draw
         self._drawn = 0
         self._is_drawing = False
-        self._waiting: deque[tuple[int, Range]] = deque()  # drawn and not yet asked for
+        self._waiting: deque[_Place] = deque()  # drawn and not yet asked for
         self._epoch = 0  # of the client that knows of them
         self._has_ended = False
         self._failure: Exception | None = None
         self._lock = ForkSafeLock()
 
-    def next(self, client: _core.Client | None) -> tuple[int, Range]:
-        """The next position and what stands there; raises StopIteration at the end."""
+    def next(self, client: _core.Client | None, held: list[_Place]) -> _Place:
+        """The next position and what stands there; raises StopIteration at the end.
+
+        It lies in `held` from the very moment on at which it is not in the window any more: one
+        call of C moves it, which no signal's handler can part.
+        """
         while True:
             if not self._has_ended and len(self._waiting) <= self._draw_at:
                 self._draw(client)
             if client is not None and self._epoch != self._connection.epoch:
                 self._announce_again(client)
             try:
-                return self._waiting.popleft()
+                held.extend(map(deque.popleft, (self._waiting,)))
+                return held[0]
             except IndexError:
                 if self._has_ended:
                     break
@@ -125,9 +132,9 @@ class _Window:
             raise failure
         raise StopIteration
 
-    def put_back(self, place: tuple[int, Range]) -> None:
+    def put_back(self, held: list[_Place]) -> None:
         """Undoes a `next()`."""
-        self._waiting.appendleft(place)
+        self._waiting.extendleft(held)
 
     def end(self) -> None:
         """Cancels what was announced and lets go of the plan."""
