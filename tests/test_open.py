@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import itertools
 import json
@@ -17,6 +18,7 @@ import prismaio
 import pytest
 from conftest import Eventually
 from prismaio.files import SampleFile, file_of
+from prismaio.testing import SlowStorage
 
 LINES = b"".join(b"%d %s\n" % (number, b"x" * (number % 97)) for number in range(2000)) + b"end"
 
@@ -225,8 +227,29 @@ def test_a_large_file_that_shrinks_is_an_error_and_never_short(tmp_path: Path) -
         file.read(100)
         os.truncate(path, 100_000)
         file.seek(-10, os.SEEK_END)
-        with pytest.raises(OSError, match=r"changed|Input/output error"):
+        with pytest.raises(OSError) as failure:  # noqa: PT011
             file.read()
+        assert failure.value.errno == errno.ESTALE
+        assert os.fsencode(failure.value.filename) == os.fsencode(path)
+
+
+@pytest.mark.skipif(SlowStorage.available() is not None, reason=str(SlowStorage.available()))
+@pytest.mark.parametrize("disable", [False, True])
+def test_a_file_that_ends_before_its_size_is_one_error_however_it_is_read(
+    tmp_path: Path, disable: bool
+) -> None:
+    (tmp_path / "sample").write_bytes(bytes(10_000))
+    with (
+        SlowStorage(tmp_path) as slow,
+        slow.fault("sample", at="read", end_at=5_000),
+        prismaio.connect(memory="16MiB", disable=disable) as prisma,
+    ):
+        path = slow.path / "sample"
+        for read in (lambda: next(prisma.iterate([path])), lambda: prisma.read(path)):
+            with pytest.raises(OSError) as failure:  # noqa: PT011
+                read()
+            assert failure.value.errno == errno.ESTALE
+            assert failure.value.filename == str(path)
 
 
 # What reads files out there

@@ -241,10 +241,10 @@ class SampleFile(io.BufferedIOBase):
         start = self._at - self._at % 4096
         real = self._open_real()
         if os.fstat(real).st_size != self._size:
-            raise OSError(errno.EIO, "the file changed while it was read", self.name)
+            raise OSError(errno.ESTALE, "the file changed while it was read", self.name)
         part = os.pread(real, _DIRECT_BYTES, start)
         if start + len(part) <= self._at:
-            raise OSError(errno.EIO, "the file became shorter while it was read", self.name)
+            raise OSError(errno.ESTALE, "the file became shorter while it was read", self.name)
         self._piece, self._piece_at = memoryview(part), start
 
     def _open_real(self) -> int:

@@ -284,7 +284,7 @@ Taken Client::take_chunk(const Large& large, std::uint64_t chunk) {
                                          large.generation(), chunk),
                            range);
   if (const auto* bytes = std::get_if<Bytes>(&taken)) {
-    if (bytes->view().size() != range.length) return Failure{EIO, range.path};  // it shrank
+    if (bytes->view().size() != range.length) return Failure{ESTALE, range.path};  // it shrank
   }
   return taken;
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <thread>
 #include <vector>
 
@@ -12,7 +13,10 @@
 namespace prisma {
 namespace {
 
-using Result = std::variant<Bytes, ErrorNumber>;
+/// Changes faster than it can be read.
+struct Unsteady {};
+
+using Result = std::variant<Bytes, ErrorNumber, Unsteady>;
 
 /// Pipes and files whose size is not told are read to their end.
 Result read_to_the_end(const Fd& fd, const Sample& sample) {
@@ -46,8 +50,7 @@ Result read_opened(const OpenFile& file, const Sample& sample, const Spare& spar
     }
     stamp = std::get<FileStamp>(after);
   }
-  return ErrorNumber{
-      EIO};  // changes faster than it can be read; not ESTALE, which would be retried
+  return Unsteady{};
 }
 
 }  // namespace
@@ -67,6 +70,7 @@ std::optional<Taken> read_small(const Sample& sample, const Spare& spare, std::u
     if (backoff.tries() == 0 && !claim()) return {};
     auto result = file ? read_opened(*file, sample, spare) : Result(std::get<ErrorNumber>(opened));
     if (auto* bytes = std::get_if<Bytes>(&result)) return std::move(*bytes);
+    if (std::holds_alternative<Unsteady>(result)) return Failure{ESTALE, sample.path};
     const int number = std::get<ErrorNumber>(result).value;
     const auto wait = is_transient(number) ? backoff.next() : std::nullopt;
     if (!wait) return Failure{number, sample.path};
