@@ -244,6 +244,7 @@ nb::dict counters(const Client& client) {
   const Header& engine = client.engine();
   all["engine_pid"] = engine.engine_pid;
   all["depth"] = engine.depth.load();
+  all["memory_bytes"] = engine.data_bytes;
   all["buffer_bytes"] = engine.buffer_bytes.load();
   all["reads"] = engine.counters.reads.load();
   all["read_bytes"] = engine.counters.read_bytes.load();

@@ -5,6 +5,7 @@ python examples/pytorch.py FOLDER [WORKERS]
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import sys
 import time
@@ -52,4 +53,8 @@ def main(folder: Path, workers: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+    arguments = argparse.ArgumentParser(description="A DataLoader, plainly and accelerated.")
+    arguments.add_argument("folder", type=Path, help="whose files are read, all of them")
+    arguments.add_argument("workers", type=int, nargs="?", default=0, help="of the DataLoader")
+    given = arguments.parse_args()
+    sys.exit(main(given.folder, given.workers))

@@ -336,6 +336,15 @@ def test_knobs_are_set_while_running(prisma: prismaio.Prisma, eventually: Eventu
             prisma.tune(**knobs)
 
 
+def test_knobs_that_cannot_be_set_so_are_refused_by_name(prisma: prismaio.Prisma) -> None:
+    with pytest.raises(prismaio.SettingError, match=r"'dpeth'.*did you mean depth"):
+        prisma.tune(dpeth=1)  # type: ignore[arg-type]
+    most = prisma.stats()["memory_bytes"]
+    with pytest.raises(prismaio.SettingError, match=r"buffer_bytes=.*more than the 16 MiB"):
+        prisma.tune(buffer_bytes=most + 1)
+    prisma.tune(buffer_bytes=most)
+
+
 def test_settings_come_from_the_environment(
     monkeypatch: pytest.MonkeyPatch, files: list[Path]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import itertools
@@ -231,6 +232,57 @@ def test_a_large_file_that_shrinks_is_an_error_and_never_short(tmp_path: Path) -
             file.read()
         assert failure.value.errno == errno.ESTALE
         assert os.fsencode(failure.value.filename) == os.fsencode(path)
+
+
+ODD_CALLS: list[Callable[[Any], object]] = [
+    lambda file: file.seek(1.5),
+    lambda file: file.seek("1"),
+    lambda file: file.seek(True),
+    lambda file: file.seek(None),
+    lambda file: file.seek(0, 7),
+    lambda file: file.seek(-1, os.SEEK_CUR),
+    lambda file: file.seek(1 << 40),
+    lambda file: (file.seek(1 << 40), file.read(1)),
+    lambda file: (file.seek(10, os.SEEK_DATA), file.tell()),
+    lambda file: (file.seek(10, os.SEEK_HOLE), file.read(1)),
+    lambda file: file.read("1"),
+    lambda file: file.read(1.5),
+    lambda file: file.read(-7),
+    lambda file: file.read(0),
+    lambda file: file.read1(0),
+    lambda file: file.readline(0),
+    lambda file: file.readline(1.5),
+    lambda file: file.readlines(10),
+    lambda file: file.readinto(b"read-only"),
+    lambda file: file.readinto("text"),
+    lambda file: file.readinto(bytearray()),
+    lambda file: file.truncate(),
+    lambda file: file.truncate(3),
+    lambda file: file.write(b"x"),
+    lambda file: file.writelines([b"x"]),
+    lambda file: file.flush(),
+    lambda file: file.isatty(),
+    lambda file: (file.mode, file.name, file.closed),
+    lambda file: next(file),
+    lambda file: (file.close(), file.close(), file.closed),
+    lambda file: (file.close(), file.read()),
+    lambda file: (file.close(), next(file)),
+    lambda file: (file.close(), file.__enter__()),
+    lambda file: (file.close(), file.readable()),
+    lambda file: (file.close(), file.flush()),
+]
+
+
+@pytest.mark.parametrize("number", range(len(ODD_CALLS)))
+def test_odd_calls_do_what_they_do_to_a_real_file(opened: Opener, number: int) -> None:
+    def outcome(file: Any) -> object:
+        with contextlib.closing(file):
+            try:
+                return ODD_CALLS[number](file)
+            except Exception as error:
+                return type(error), getattr(error, "errno", None)
+
+    assert outcome(opened(LINES)) == outcome(open(opened.path, "rb"))  # noqa: PTH123, SIM115
 
 
 @pytest.mark.skipif(SlowStorage.available() is not None, reason=str(SlowStorage.available()))

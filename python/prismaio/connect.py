@@ -153,14 +153,26 @@ class Prisma:
             return open_really(path, mode, **text)  # type: ignore[call-overload, no-any-return]
         return file_of(sample, path, mode, **text)
 
-    def tune(self, *, depth: int | None = None, buffer_bytes: int | str | None = None) -> None:
+    def tune(
+        self,
+        *,
+        depth: int | None = None,
+        buffer_bytes: int | str | None = None,
+        **mistyped: NoReturn,
+    ) -> None:
         """Sets the knobs while running; one that is not given stays as it is.
+
+        Args:
+            depth: Reads in flight at the storage, at least 1.
+            buffer_bytes: Bytes that the buffer may take, or a size such as "2GiB", within the
+                memory that the engine was started with.
+            mistyped: None; what is given here is refused with the nearest name that exists.
 
         Raises:
             SettingError: If a knob cannot be set so; the message names it.
         """
         self._connection.check_open()
-        self._connection.tune(*resolve_knobs(depth=depth, buffer_bytes=buffer_bytes))
+        self._connection.tune(*resolve_knobs(depth=depth, buffer_bytes=buffer_bytes, **mistyped))
 
     def stats(self) -> dict[str, int]:
         """What was counted so far, by name; the guide says what each is."""

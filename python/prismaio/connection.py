@@ -21,6 +21,7 @@ from prismaio import _core, program
 from prismaio.errors import PrismaError, SettingError
 from prismaio.fork_safe import ForkSafeLock
 from prismaio.settings import Settings
+from prismaio.sizes import format_size
 
 __all__ = ["Connection", "Meeting"]
 
@@ -43,6 +44,7 @@ _OWN = (  # counted by each client; `Client.counters()` has them all
 _ENGINES = (  # counted by the engine
     "engine_pid",
     "depth",
+    "memory_bytes",
     "buffer_bytes",
     "reads",
     "read_bytes",
@@ -166,9 +168,19 @@ class Connection:
         return self._meeting
 
     def tune(self, depth: int, buffer_bytes: int) -> None:
-        """Sets an engine's knobs, and those of one that follows it; 0 leaves one as it is."""
-        self._knobs = (depth or self._knobs[0], buffer_bytes or self._knobs[1])
+        """Sets an engine's knobs, and those of one that follows it; 0 leaves one as it is.
+
+        Raises:
+            SettingError: If the engine was started with less memory than that.
+        """
         client = self.client()
+        most = self.settings.memory_bytes if client is None else client.counters()["memory_bytes"]
+        if buffer_bytes > most:
+            raise SettingError(
+                f"buffer_bytes={buffer_bytes}: more than the {format_size(most)} of memory that "
+                "the engine was started with; memory= of connect() says how much that is"
+            )
+        self._knobs = (depth or self._knobs[0], buffer_bytes or self._knobs[1])
         if client is not None:
             client.tune(depth, buffer_bytes)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import io
+import operator
 import os
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
@@ -109,9 +110,13 @@ class SampleFile(io.BufferedIOBase):
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Moves the position, past the end too; reads nothing."""
         self._check_open()
+        offset = operator.index(offset)
+        if whence in (os.SEEK_DATA, os.SEEK_HOLE):
+            self._at = os.lseek(self._open_real(), offset, whence)
+            return self._at
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}.get(whence)
         if start is None:
-            raise ValueError(f"invalid whence ({whence}, should be 0, 1 or 2)")
+            raise ValueError(f"whence value {whence} unsupported")
         if start + offset < 0:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         self._at = start + offset
@@ -120,6 +125,8 @@ class SampleFile(io.BufferedIOBase):
     def read(self, size: int | None = -1, /) -> bytes:
         """So many bytes, fewer only at the end; all that is left by default."""
         self._check_open()
+        if size is not None and size < -1:
+            raise ValueError("read length must be non-negative or -1")
         left = max(self._size - self._at, 0)
         wanted = left if size is None or size < 0 else min(size, left)
         first = self._ready()[:wanted]

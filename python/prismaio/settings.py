@@ -117,12 +117,15 @@ def resolve(**arguments: object) -> Settings:
     )
 
 
-def resolve_knobs(*, depth: object, buffer_bytes: object) -> tuple[int, int]:
+def resolve_knobs(*, depth: object, buffer_bytes: object, **mistyped: object) -> tuple[int, int]:
     """Depth and bytes that a running engine is to be set to; 0 for one that is None.
 
     Raises:
-        SettingError: If a value cannot work.
+        SettingError: If a value cannot work, or something else is given.
     """
+    for name in mistyped:
+        advice = _nearest(name, ("depth", "buffer_bytes"))
+        raise SettingError(f"{name!r} (argument) is not a knob: {advice}")
     reads, room = (
         _Given(name, "", value, from_environment=False)
         for name, value in (("depth", depth), ("buffer_bytes", buffer_bytes))
