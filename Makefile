@@ -77,21 +77,25 @@ $(VENV)/venv.stamp: | system-build
 	@touch $@
 
 $(VENV)/build.stamp: requirements/build.txt requirements/constraints.txt $(VENV)/venv.stamp
-	$(PIP) -r requirements/build.txt
+	@echo "installing what the build needs ..."
+	@$(PIP) -r requirements/build.txt
 	@touch $@
 
 $(VENV)/package.stamp: $(SOURCES) $(VENV)/build.stamp
-	$(PIP) --no-build-isolation --editable .
+	@echo "building the package, a minute or two the first time ..."
+	@$(PIP) --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/test.stamp: requirements/dev.txt requirements/test.txt $(VENV)/build.stamp | system-test
-	$(PIP) -r requirements/dev.txt -r requirements/test.txt
+	@echo "installing what the tests need, PyTorch among it: some minutes the first time ..."
+	@$(PIP) -r requirements/dev.txt -r requirements/test.txt
 	@touch $@
 
 $(VENV)/demo.stamp: requirements/demo.txt $(VENV)/build.stamp
-	$(PIP) -r requirements/demo.txt
+	@echo "installing what the demo needs, PyTorch among it: some minutes the first time ..."
+	@$(PIP) -r requirements/demo.txt
 	@touch $@
 
 $(VENV)/docs.stamp: requirements/docs.txt $(VENV)/build.stamp
-	$(PIP) -r requirements/docs.txt
+	@$(PIP) -r requirements/docs.txt
 	@touch $@

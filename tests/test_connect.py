@@ -336,6 +336,17 @@ def test_knobs_are_set_while_running(prisma: prismaio.Prisma, eventually: Eventu
             prisma.tune(**knobs)
 
 
+def test_the_settings_in_force_can_be_read_with_their_origin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PRISMAIO_LOOKAHEAD", "77")
+    with prismaio.connect(memory="16MiB") as prisma:
+        settings = prisma.settings
+    assert (settings.memory_bytes, settings.lookahead) == (16 << 20, 77)
+    assert settings.origins["memory"] == "argument"
+    assert settings.origins["lookahead"] == "environment (PRISMAIO_LOOKAHEAD)"
+
+
 def test_knobs_that_cannot_be_set_so_are_refused_by_name(prisma: prismaio.Prisma) -> None:
     with pytest.raises(prismaio.SettingError, match=r"'dpeth'.*did you mean depth"):
         prisma.tune(dpeth=1)  # type: ignore[arg-type]

@@ -174,6 +174,15 @@ class Prisma:
         self._connection.check_open()
         self._connection.tune(*resolve_knobs(depth=depth, buffer_bytes=buffer_bytes, **mistyped))
 
+    @property
+    def settings(self) -> Settings:
+        """What is in force here, and in `origins`, by name, where each value comes from.
+
+        An engine that was joined may have been started with another memory and depth: `stats()`
+        has those.
+        """
+        return self._connection.settings
+
     def stats(self) -> dict[str, int]:
         """What was counted so far, by name; the guide says what each is."""
         return self._connection.counters()

@@ -31,12 +31,12 @@ class ReadAhead:
     @property
     def lookahead(self) -> int:
         """Samples announced before training asks for them."""
-        return self.prisma._connection.settings.lookahead
+        return self.prisma.settings.lookahead
 
     @property
     def is_off(self) -> bool:
         """Whether PRISMA is switched off: then nobody need know what comes next."""
-        return self.prisma._connection.settings.disable
+        return self.prisma.settings.disable
 
     def tell(self, why: str) -> None:
         """Says once that an epoch, or what is left of it, is read plainly."""
