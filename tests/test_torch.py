@@ -279,7 +279,7 @@ class Moody(Sampler[int]):
 
 def test_a_sampler_that_is_not_foreseen_is_followed_and_named_once(dataset: Files) -> None:
     loader = accelerate(loader_of(dataset, shuffle=False, sampler=Moody(FILES)))
-    with pytest.warns(RuntimeWarning, match="BatchSampler") as told:
+    with pytest.warns(RuntimeWarning, match="BatchSampler of Moody: ") as told:
         read = [one for _ in range(2) for batch in loader for one in batch]
     assert len([one for one in told if "PRISMA" in str(one.message)]) == 1
     assert sorted(one.number for one in read[:FILES]) == list(range(FILES))
@@ -344,7 +344,7 @@ def test_a_sampler_that_cannot_be_copied_is_read_plainly(dataset: Files) -> None
         def __deepcopy__(self, memo: object) -> Stubborn:
             raise TypeError("no copies of me")
 
-    with pytest.warns(RuntimeWarning, match=r"BatchSampler .*no copies of me"):
+    with pytest.warns(RuntimeWarning, match=r"BatchSampler of Stubborn .*no copies of me"):
         _, served = epochs(accelerate(loader_of(dataset, shuffle=False, sampler=Stubborn(dataset))))
     assert not any(served)
 

@@ -133,7 +133,7 @@ class Epoch(Iterator[Any]):
         try:
             self._forecast = Forecast(source.sampler, batched=source.batched, shared=source.shared)
         except Exception as error:
-            name = type(source.sampler).__name__
+            name = _name_of(source.sampler)
             source.ahead.tell(f"{name} cannot be run ahead ({error})")
 
     def _announce(self) -> None:
@@ -187,7 +187,15 @@ class Epoch(Iterator[Any]):
 
     def _give_up(self, why: str) -> None:
         self.stop()
-        self._source.ahead.tell(f"{type(self._source.sampler).__name__}: {why}")
+        self._source.ahead.tell(f"{_name_of(self._source.sampler)}: {why}")
+
+
+def _name_of(sampler: Any) -> str:
+    """Its kind, and that of the sampler within it, whose doing it may be."""
+    names = [type(sampler).__name__]
+    while len(names) < 5 and (sampler := getattr(sampler, "sampler", None)) is not None:
+        names.append(type(sampler).__name__)
+    return " of ".join(names)
 
 
 def _same(expected: list[Any], got: Any) -> bool:
