@@ -15,18 +15,21 @@ PosixSource::~PosixSource() {
 
 void PosixSource::set_depth(std::size_t depth) {
   const std::lock_guard lock(mutex_);
+  const Wanted wanted = readers_.empty() ? Wanted::kAsNeeded : Wanted::kAll;
   depth_ = depth;
-  start_from(0);
+  start_from(0, wanted);
 }
 
-/// Starts the readers that are missing and follow a busy one.
-void PosixSource::start_from(std::size_t number) {
+/// Starts the readers that are missing: all, or those that follow a busy one.
+void PosixSource::start_from(std::size_t number, Wanted wanted) {
   for (; number < depth_; ++number) {
     missing_.store(number);
     if (number == readers_.size()) readers_.emplace_back();
     Reader& reader = readers_[number];
     if (!reader.over.load(std::memory_order_acquire)) continue;
-    if (number > 0 && !readers_[number - 1].busy.load()) return;  // it will see who is missing
+    const bool is_needed = number == 0 || readers_[number - 1].busy.load();
+    if (wanted == Wanted::kAsNeeded && !is_needed)
+      return;  // the one before will see who is missing
     if (!start(reader, number)) return;
   }
   missing_.store(kNone);
@@ -52,7 +55,7 @@ void PosixSource::work(std::stop_token stop, Reader& reader, std::size_t number)
     reader.busy.store(true);
     if (missing_.load() == number + 1) {
       const std::lock_guard lock(mutex_);
-      start_from(number + 1);
+      start_from(number + 1, Wanted::kAsNeeded);
     }
     perform(work_, std::move(*read), stop);
     reader.busy.store(false);

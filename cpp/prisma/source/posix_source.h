@@ -14,15 +14,15 @@
 
 namespace prisma {
 
-/// A reader is started when the last one before it has found something to do: so the first read
-/// waits for one thread, and what comes one by one gets no more than two.
+/// At first there is one reader, and another is started when the last one has found something to
+/// do: so the first read waits for one thread. The next call of `set_depth` starts all.
 class PosixSource final : public Source {
  public:
   explicit PosixSource(Work& work) : work_(work) {}
   ~PosixSource() override;
 
-  /// More readers come as they are needed; fewer leave by themselves, when their read has ended and
-  /// `Work::next` lets them go. A reader that was just leaving is replaced by the next call.
+  /// Readers that are too many leave by themselves, when their read has ended and `Work::next` lets
+  /// them go. One that was just leaving is replaced by the next call.
   /// Throws std::system_error if not even one can be started.
   void set_depth(std::size_t depth) override;
 
@@ -33,10 +33,11 @@ class PosixSource final : public Source {
     std::jthread thread;             // last: joined first
   };
 
+  enum class Wanted { kAsNeeded, kAll };
   static constexpr std::size_t kNone = SIZE_MAX;
 
   void work(std::stop_token stop, Reader& reader, std::size_t number);
-  void start_from(std::size_t number);
+  void start_from(std::size_t number, Wanted wanted);
   bool start(Reader& reader, std::size_t number);
 
   Work& work_;                                // outlives this; locks for itself

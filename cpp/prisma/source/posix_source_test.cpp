@@ -23,7 +23,7 @@ std::ptrdiff_t threads() {
   return std::distance(begin(all), end(all));
 }
 
-TEST(PosixSource, HasNoMoreReadersThanFindSomethingToDo) {
+TEST(PosixSource, BeginsWithOneReaderAndHasAllFromTheNextCallOn) {
   const TemporaryDirectory directory;
   const std::string path = directory.file("sample", "bytes");
   GivenWork work;
@@ -35,6 +35,8 @@ TEST(PosixSource, HasNoMoreReadersThanFindSomethingToDo) {
   EXPECT_EQ(threads(), before + 1);
   EXPECT_EQ(work.ended(work.give({path})).bytes, "bytes");
   EXPECT_LE(threads(), before + 2);
+  source.set_depth(64);
+  EXPECT_EQ(threads(), before + 64);
 }
 
 TEST(PosixSource, HasAReaderForEachReadThatHangs) {
