@@ -495,6 +495,26 @@ def test_an_interpreter_that_is_gone_is_an_error(
         find_or_start(settings)
 
 
+@pytest.mark.usefixtures("_no_job")
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, TimeoutError])
+def test_a_start_that_a_signals_handler_ends_leaves_no_child(
+    settings: Settings, tmp_path: Path, kind: type[BaseException]
+) -> None:
+    def give_up(*_: object) -> None:
+        raise kind
+
+    before = children()
+    handler = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises((kind, PrismaError)):
+            find_or_start(settings, script=script(tmp_path, "import time\ntime.sleep(300)"))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert children() == before
+
+
 def test_an_address_is_free_again_after_a_start_that_failed(
     job: str, settings: Settings, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ imported than the engine to start.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import select
@@ -97,9 +98,10 @@ def _status_of(child: int) -> int:
             _, status = os.waitpid(child, 0)
     except ChildProcessError:
         return 0  # nobody knows: this program has the kernel forget its children
-    except KeyboardInterrupt:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    except BaseException:  # whatever a signal's handler raises
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it may have ended by now
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
         raise
     return os.waitstatus_to_exitcode(status)
 
